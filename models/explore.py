@@ -1,0 +1,356 @@
+"""The explorer: breadth-first over a world, with its properties checked on the way (DESIGN 6, 7).
+
+`explore` answers the whole graph; `check` answers, for the properties asked for, the shortest story of a violation.
+Liveness is decided on the finished graph as the absence of a reachable fair cycle, stuttering included, which is what
+``Spec => (P ~> Q)`` means for a finite state machine under weak and strong fairness.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
+from typing import Generic
+
+import attrs
+
+from tenure.models.world import LeadsTo, S, Strength, World
+
+Label = tuple[str, tuple[Hashable, ...]]
+
+
+class LimitReached(Exception):
+    """The graph is larger than the limit given: no verdict, never a silent truncation."""
+
+
+@attrs.define
+class Graph(Generic[S]):
+    """The reachable graph. States are numbered in breadth-first order; `edges` are (source, label, target) numbers."""
+
+    states: list[S]
+    index: dict[S, int]
+    initial: list[int]
+    labels: list[Label]
+    edges: list[tuple[int, int, int]]
+    parents: list[tuple[int, int]]
+    """(parent, label) by which each state was first reached; (-1, -1) for an initial state."""
+
+    def path(self, number: int) -> list[tuple[Label | None, S]]:
+        """The shortest story from an initial state to this one: (label taken, state reached)."""
+        story: list[tuple[Label | None, S]] = []
+        while number >= 0:
+            parent, label = self.parents[number]
+            story.append((self.labels[label] if label >= 0 else None, self.states[number]))
+            number = parent
+        return story[::-1]
+
+    def transitions(self) -> set[tuple[int, str, int]]:
+        """The distinct (state, action, state') that TLC would label; parameters are not part of a label."""
+        names = [name for name, _ in self.labels]
+        return {(source, names[label], target) for source, label, target in self.edges}
+
+
+@attrs.frozen
+class Violation(Generic[S]):
+    """A property that does not hold, and the story that shows it. `loop` is the index the story returns to for ever."""
+
+    name: str
+    story: list[tuple[Label | None, S]]
+    loop: int | None = None
+
+    @property
+    def length(self) -> int:
+        """States in the story, as TLC counts them."""
+        return len(self.story)
+
+
+@attrs.frozen
+class Outcome(Generic[S]):
+    """What `check` found. `complete` is False when a violation ended the exploration early."""
+
+    graph: Graph[S]
+    violations: dict[str, Violation[S]]
+    complete: bool
+
+
+def explore(world: World[S], limit: int | None = None) -> Graph[S]:
+    """Every reachable state and transition. Raises `LimitReached` beyond `limit` states."""
+    return check(world, (), limit).graph
+
+
+def check(world: World[S], names: Collection[str] | None = None, limit: int | None = None) -> Outcome[S]:
+    """Explore and check the named properties (all for None), stopping at the first safety violation.
+
+    Raises KeyError for an unknown property name and `LimitReached` beyond `limit` states.
+    """
+    known = {**world.invariants(), **world.steps(), **world.refines(), **world.eventually()}
+    wanted = list(known) if names is None else list(names)
+    for name in wanted:
+        if name not in known:
+            raise KeyError(f"{world.module}: no property is called {name}")
+    walk = _Walk(world, wanted, limit)
+    found = walk.run()
+    if found is not None:
+        return Outcome(walk.graph, {found.name: found}, False)
+    violations: dict[str, Violation[S]] = {}
+    leads = {name: p for name, p in world.eventually().items() if name in wanted}
+    if leads:
+        fair = FairGraph(world, walk.graph)
+        for name, promise in leads.items():
+            broken = fair.refute(name, promise)
+            if broken is not None:
+                violations[name] = broken
+    return Outcome(walk.graph, violations, True)
+
+
+class _Walk(Generic[S]):
+    """One breadth-first search."""
+
+    def __init__(self, world: World[S], wanted: Collection[str], limit: int | None) -> None:
+        self.world = world
+        self.limit = limit
+        self.invariants = [(n, p) for n, p in world.invariants().items() if n in wanted]
+        self.steps: list[tuple[str, Callable[[S, S], bool]]] = [
+            (n, p) for n, p in world.steps().items() if n in wanted
+        ]
+        self.inits: list[tuple[str, Callable[[S], bool]]] = []
+        for name, refinement in world.refines().items():
+            if name in wanted:
+                image = _Image(refinement.abstract, refinement.image)
+                self.inits.append((name, image.starts))
+                self.steps.append((name, image.follows))
+        self.graph: Graph[S] = Graph([], {}, [], [], [], [])
+
+    def run(self) -> Violation[S] | None:
+        graph, index, states, edges = self.graph, self.graph.index, self.graph.states, self.graph.edges
+        parents, steps = graph.parents, self.steps
+        instances: list[tuple[int, Callable[..., Iterable[S]], tuple[Hashable, ...]]] = []
+        for action in self.world.actions():
+            for args in action.args:
+                instances.append((len(graph.labels), action.body, args))
+                graph.labels.append((action.name, args))
+        for state in self.world.initial():
+            if state in index:
+                continue
+            number = self._add(state, -1, -1)
+            graph.initial.append(number)
+            for name, starts in self.inits:
+                if not starts(state):
+                    return Violation(name, graph.path(number))
+            if (broken := self._broken(state)) is not None:
+                return Violation(broken, graph.path(number))
+        limit = self.limit
+        source = 0
+        while source < len(states):
+            state = states[source]
+            for label, body, args in instances:
+                for after in body(state, *args):
+                    target = index.get(after)
+                    fresh = target is None
+                    if target is None:
+                        if limit is not None and len(states) >= limit:
+                            raise LimitReached(f"{self.world.module}: more than {limit} states")
+                        target = len(states)
+                        index[after] = target
+                        states.append(after)
+                        parents.append((source, label))
+                    edges.append((source, label, target))
+                    for name, holds in steps:
+                        if not holds(state, after):
+                            story = [*graph.path(source), (graph.labels[label], after)]
+                            return Violation(name, story)
+                    if fresh and (broken := self._broken(after)) is not None:
+                        return Violation(broken, graph.path(target))
+            source += 1
+        return None
+
+    def _add(self, state: S, parent: int, label: int) -> int:
+        number = len(self.graph.states)
+        self.graph.index[state] = number
+        self.graph.states.append(state)
+        self.graph.parents.append((parent, label))
+        return number
+
+    def _broken(self, state: S) -> str | None:
+        for name, holds in self.invariants:
+            if not holds(state):
+                return name
+        return None
+
+
+class _Image(Generic[S]):
+    """A refinement as a step property: the image of each step is a step of the abstract world, or stutters."""
+
+    def __init__(self, abstract: World[Hashable], image: Callable[[S], Hashable]) -> None:
+        self.image = image
+        self.actions = abstract.actions()
+        self.initial = set(abstract.initial())
+        self.successors: dict[Hashable, set[Hashable]] = {}
+
+    def starts(self, state: S) -> bool:
+        return self.image(state) in self.initial
+
+    def follows(self, before: S, after: S) -> bool:
+        source, target = self.image(before), self.image(after)
+        if source == target:
+            return True
+        known = self.successors.get(source)
+        if known is None:
+            known = {s for a in self.actions for args in a.args for s in a.body(source, *args)}
+            self.successors[source] = known
+        return target in known
+
+
+class FairGraph(Generic[S]):
+    """A finished graph with the world's fairness, ready to refute leads-to properties."""
+
+    def __init__(self, world: World[S], graph: Graph[S]) -> None:
+        self.graph = graph
+        self.conditions = world.fairness()
+        label_of = {label: i for i, label in enumerate(graph.labels)}
+        member: list[list[int]] = [[] for _ in graph.labels]
+        for c, condition in enumerate(self.conditions):
+            for instance in condition.instances:
+                if instance not in label_of:
+                    raise KeyError(f"{world.module}: fairness names {instance}, which is no action")
+                member[label_of[instance]].append(c)
+        self.member = member
+        self.enabled: list[set[int]] = [set() for _ in self.conditions]
+        self.out: list[list[tuple[int, int]]] = [[] for _ in graph.states]
+        for source, label, target in graph.edges:
+            if source != target:
+                self.out[source].append((label, target))
+                for c in member[label]:
+                    self.enabled[c].add(source)
+
+    def refute(self, name: str, promise: LeadsTo[S]) -> Violation[S] | None:
+        """The story of a fair behaviour that breaks the promise, or None."""
+        states = self.graph.states
+        lacking = {i for i, s in enumerate(states) if not promise.goal(s)}
+        starts = [i for i in sorted(lacking) if promise.premise(states[i])]
+        parents: dict[int, tuple[int, int]] = {i: (-1, -1) for i in starts}
+        queue = list(starts)
+        for source in queue:
+            for label, target in self.out[source]:
+                if target in lacking and target not in parents:
+                    parents[target] = (source, label)
+                    queue.append(target)
+        for component in self._fair_components(set(parents)):
+            return self._story(name, component, parents)
+        return None
+
+    def _story(self, name: str, component: set[int], parents: dict[int, tuple[int, int]]) -> Violation[S]:
+        # The queue order of `parents` is breadth-first, so the first member found is the nearest.
+        entry = next(i for i in parents if i in component)
+        tail: list[tuple[tuple[str, tuple[Hashable, ...]] | None, S]] = []
+        number = entry
+        while parents[number][0] >= 0:
+            source, label = parents[number]
+            tail.append((self.graph.labels[label], self.graph.states[number]))
+            number = source
+        story = [*self.graph.path(number), *tail[::-1]]
+        loop = len(story) - 1
+        if len(component) > 1:
+            story += self._round(component, entry)
+        return Violation(name, story, loop)
+
+    def _round(self, component: set[int], entry: int) -> list[tuple[Label | None, S]]:
+        """A walk from `entry` through one edge of every fair action taken in the component, and back."""
+        walk: list[tuple[Label | None, S]] = []
+        here = entry
+        wanted = set(range(len(self.conditions)))
+        edges = [(s, label, t) for s in component for label, t in self.out[s] if t in component]
+        for source, label, target in edges:
+            if wanted.isdisjoint(self.member[label]):
+                continue
+            wanted -= set(self.member[label])
+            walk += self._within(component, here, source)
+            walk.append((self.graph.labels[label], self.graph.states[target]))
+            here = target
+        if not walk:
+            source, label, target = edges[0]
+            walk += self._within(component, here, source)
+            walk.append((self.graph.labels[label], self.graph.states[target]))
+            here = target
+        return walk + self._within(component, here, entry)
+
+    def _within(self, component: set[int], start: int, goal: int) -> list[tuple[Label | None, S]]:
+        parents: dict[int, tuple[int, int]] = {start: (-1, -1)}
+        queue = [start]
+        for source in queue:
+            if goal in parents:
+                break
+            for label, target in self.out[source]:
+                if target in component and target not in parents:
+                    parents[target] = (source, label)
+                    queue.append(target)
+        steps: list[tuple[Label | None, S]] = []
+        number = goal
+        while number != start:
+            source, label = parents[number]
+            steps.append((self.graph.labels[label], self.graph.states[number]))
+            number = source
+        return steps[::-1]
+
+    def _fair_components(self, nodes: set[int]) -> Iterator[set[int]]:
+        """Components (single stuttering states included) in which a fair behaviour can stay for ever."""
+        for component in _components(nodes, self.out):
+            taken = {
+                c for s in component for label, t in self.out[s] if t in component for c in self.member[label]
+            }
+            shrink: set[int] = set()
+            fair = True
+            for c, condition in enumerate(self.conditions):
+                if c in taken:
+                    continue
+                enabled = component & self.enabled[c]
+                if condition.strength is Strength.WEAK:
+                    fair = fair and enabled != component
+                else:
+                    shrink |= enabled
+            if not fair:
+                continue
+            if shrink:
+                yield from self._fair_components(component - shrink)
+            else:
+                yield component
+
+
+def _components(nodes: set[int], out: list[list[tuple[int, int]]]) -> Iterator[set[int]]:
+    """Tarjan's strongly connected components of the subgraph on `nodes`, without recursion."""
+    number: dict[int, int] = {}
+    low: dict[int, int] = {}
+    stack: list[int] = []
+    on_stack: set[int] = set()
+    for root in nodes:
+        if root in number:
+            continue
+        number[root] = low[root] = len(number)
+        stack.append(root)
+        on_stack.add(root)
+        work = [(root, iter(out[root]))]
+        while work:
+            node, edges = work[-1]
+            for _, target in edges:
+                if target not in nodes:
+                    continue
+                if target not in number:
+                    number[target] = low[target] = len(number)
+                    stack.append(target)
+                    on_stack.add(target)
+                    work.append((target, iter(out[target])))
+                    break
+                if target in on_stack:
+                    low[node] = min(low[node], number[target])
+            else:
+                work.pop()
+                if work:
+                    parent = work[-1][0]
+                    low[parent] = min(low[parent], low[node])
+                if low[node] == number[node]:
+                    component: set[int] = set()
+                    while True:
+                        member = stack.pop()
+                        on_stack.discard(member)
+                        component.add(member)
+                        if member == node:
+                            break
+                    yield component
