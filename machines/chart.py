@@ -7,14 +7,16 @@ the other once; `step` answers a `Step` or a `Refused`. Two rules hold everywher
 * `step` is a function of values. It reads nothing, writes nothing, and a refusal leaves no mark.
 
 The compiler refuses what it could not honour exactly as the library's own engine would: expression strings,
-callables in place of names, unknown names, `unless`, several effects, callbacks by naming convention, nested states,
-and two rows of one phase and event that cannot be told apart.
+callables in place of names, unknown names, `unless`, several effects, callbacks by naming convention, listeners, engine
+settings, methods, delayed or internal events, nested states, and two rows of one phase and event that cannot be told
+apart.
 """
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import FunctionType
 from typing import ClassVar, Generic, Protocol, TypeVar, cast
 
 import attrs
@@ -198,7 +200,18 @@ def _never(data: object, message: object) -> bool:
 
 # Callbacks that the library would find by their names alone. A table has no place for them, so a chart that defines
 # one would run differently under the library's engine: refuse it.
-_CONVENTIONS = ("before_", "after_", "on_", "on_enter_", "on_exit_", "prepare_")
+_CONVENTIONS = ("before_", "after_", "on_", "on_enter_", "on_exit_", "on_invoke_", "prepare_")
+
+# What a chart could change in the library's engine, and with it what a refusal or an error means. A table has no such
+# settings: they stay as StateMachine has them.
+_SETTINGS = (
+    "allow_event_without_transition",
+    "enable_self_transition_entries",
+    "atomic_configuration_update",
+    "catch_errors_as_events",
+    "start_configuration_values",
+    "_class_listeners",
+)
 
 
 class _Compiler(Generic[D, M, O]):
@@ -212,6 +225,7 @@ class _Compiler(Generic[D, M, O]):
         chart = self.chart
         states = list(chart.states)
         self._refuse_conventions()
+        self._refuse_settings()
         for state in states:
             self._refuse_structure(state)
         initial = chart.initial_state
@@ -225,6 +239,7 @@ class _Compiler(Generic[D, M, O]):
                 for row in self._rows(state, transition):
                     self._refuse_shadowed(rows[state.id][row.event], row)
                     rows[state.id][row.event].append(row)
+        self._refuse_methods()
         idle = self._declared() - self.used
         if idle:
             raise self._error(f"declares {', '.join(sorted(idle))}, which no row uses")
@@ -242,6 +257,8 @@ class _Compiler(Generic[D, M, O]):
             raise self._error(f"{where}: a transition without an event")
         if len(transition.targets) != 1:
             raise self._error(f"{where}: a transition needs exactly one target")
+        if transition.internal:
+            raise self._error(f"{where}: an internal transition; every row leaves its phase and enters its target")
         guards: list[Guard[D, M]] = []
         effects: list[tuple[str, Effect[D, M, O]]] = []
         for spec in transition._specs:
@@ -257,6 +274,8 @@ class _Compiler(Generic[D, M, O]):
                     raise self._error(f"{where}: {name} carries no @guard or @permit with its law")
                 guards.append(Guard(name, mark, cast("Test[D, M]", function)))
             elif spec.group is CallbackGroup.ON:
+                if mark_of(function) is not None:
+                    raise self._error(f"{where}: {name} is a guard or permit and cannot be an effect")
                 effects.append((name, cast("Effect[D, M, O]", function)))
             else:
                 raise self._error(f"{where}: {spec.group.name.lower()} callback {name}; only cond and on are honoured")
@@ -268,6 +287,8 @@ class _Compiler(Generic[D, M, O]):
         for event in transition.events:
             if not event.id.isidentifier():
                 raise self._error(f"{where}: event {event.id!r} is not a plain name")
+            if event.delay or event.internal:
+                raise self._error(f"{where}: event {event.id} is delayed or internal; messages come from outside, now")
             yield Row(state.id, event.id, tuple(guards), effect_name, effect, transition.target.id)
 
     def _name(self, spec: CallbackSpec, where: str) -> str:
@@ -284,8 +305,12 @@ class _Compiler(Generic[D, M, O]):
         if not isinstance(found, staticmethod):
             raise self._error(f"{where}: {name} is not a static function")
         function = found.__func__
-        if list(inspect.signature(function).parameters) != ["data", "message"]:
+        taken = list(inspect.signature(function).parameters.values())
+        plain = all(p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD for p in taken)
+        if not plain or [p.name for p in taken] != ["data", "message"]:
             raise self._error(f"{where}: {name} takes something other than (data, message)")
+        if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+            raise self._error(f"{where}: {name} is asynchronous; a step waits for nothing")
         return function
 
     def _declared(self) -> set[str]:
@@ -306,12 +331,14 @@ class _Compiler(Generic[D, M, O]):
     def _refuse_structure(self, state: State) -> None:
         if state.states or state.parallel:
             raise self._error(f"state {state.id} is nested or parallel; charts are flat")
+        if state.value != state.id:
+            raise self._error(f"state {state.id} has the value {state.value!r}; a phase is its name")
         for spec in state._specs:
             if not spec.is_convention:
                 raise self._error(f"state {state.id} has a callback {spec}; only transitions act")
 
     def _refuse_conventions(self) -> None:
-        names = {s.id for s in self.chart.states} | {"state", "transition"}
+        names = {s.id for s in self.chart.states} | {"state", "transition", "event"}
         names |= {e.id for s in self.chart.states for t in s.transitions for e in t.events}
         for prefix in _CONVENTIONS:
             for name in sorted(names):
@@ -319,6 +346,20 @@ class _Compiler(Generic[D, M, O]):
                 inherited = inspect.getattr_static(StateMachine, prefix + name, None)
                 if found is not inherited:
                     raise self._error(f"defines {prefix + name}, which the library calls by its name alone")
+
+    def _refuse_settings(self) -> None:
+        for name in _SETTINGS:
+            if getattr(self.chart, name) != getattr(StateMachine, name):
+                raise self._error(f"changes {name.removeprefix('_class_')}; a table has no such setting")
+
+    def _refuse_methods(self) -> None:
+        # A method could only be called by the engine (as an override), and a table would never call it.
+        for cls in self.chart.__mro__:
+            if cls in StateMachine.__mro__:
+                continue
+            for name, value in vars(cls).items():
+                if isinstance(value, (FunctionType, classmethod, property)):
+                    raise self._error(f"defines {name}; a chart holds states, events and static functions only")
 
     def _error(self, text: str) -> ChartError:
         return ChartError(f"{self.chart.__name__}: {text}")
