@@ -18,7 +18,7 @@ from statemachine.exceptions import TransitionNotAllowed
 
 from tenure.adapters.machines_found import machine_of, machines
 from tenure.adapters.strategies import calls
-from tenure.adapters.twins import Twin, twins
+from tenure.adapters.verify.manifest import ModuleEntry, load, spec_directory
 from tenure.machines.chart import Refused, Step, Table, step
 
 MOST = 20_000
@@ -50,9 +50,9 @@ def agrees(chart: type[StateMachine], table: Table[Any, Any, Any], phase: str, d
         assert ours == theirs
 
 
-def distinct_calls(twin: Twin, config: str) -> list[Call]:
+def distinct_calls(entry: ModuleEntry, config: str) -> list[Call]:
     """Every (table, phase, data, message) that exploring this configuration asks a machine, in order of appearance."""
-    world = twin.build(config)
+    world = entry.world(config)
     seen: dict[Call, None] = {}
 
     def recording(table: Table[Any, Any, Any], phase: str, data: Any, message: Any) -> Step[Any, Any] | Refused:
@@ -72,24 +72,25 @@ def distinct_calls(twin: Twin, config: str) -> list[Call]:
     return list(seen)
 
 
-@pytest.mark.parametrize("twin", twins(), ids=lambda twin: twin.module)
-def test_engine_agrees_on_what_is_explored(twin: Twin) -> None:
+@pytest.mark.parametrize("entry", load(spec_directory()).values(), ids=lambda entry: entry.name)
+def test_engine_agrees_on_what_is_explored(entry: ModuleEntry) -> None:
     """On each distinct call of each compared configuration, the engine's answer is the table's."""
+    assert entry.twin is not None
     done: set[Call] = set()
     complete = False
-    for config in twin.configs:
-        found = distinct_calls(twin, config)
-        assert found or not twin.world.tables, f"{twin.module}_{config} never asks a machine through World.step"
+    for config in entry.configs:
+        found = distinct_calls(entry, config)
+        assert found or not entry.twin.tables, f"{entry.name}_{config} never asks a machine through World.step"
         complete = complete or len(found) <= MOST
         fresh = [call for call in found if call not in done]
         if len(found) > MOST:
             fresh = random.Random(0).sample(fresh, min(MOST, len(fresh)))
-            print(f"{twin.module}_{config}: {len(found)} distinct calls, {len(fresh)} of them given to the engine")
+            print(f"{entry.name}_{config}: {len(found)} distinct calls, {len(fresh)} of them given to the engine")
         for name, phase, data, message in fresh:
-            table = next(t for t in twin.world.tables if t.name == name)
+            table = next(t for t in entry.twin.tables if t.name == name)
             agrees(machine_of(table).chart, table, phase, data, message)
         done.update(fresh)
-    assert complete, f"{twin.module}: no configuration has at most {MOST} distinct calls"
+    assert complete, f"{entry.name}: no configuration has at most {MOST} distinct calls"
 
 
 @pytest.mark.parametrize("machine", machines(), ids=lambda machine: machine.name)
