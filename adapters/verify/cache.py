@@ -1,0 +1,119 @@
+"""What need not be run again (DESIGN 7): PASS results under a hash of everything that they depend on."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import importlib.metadata
+import importlib.util
+import json
+import os
+import platform
+import sys
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Final
+
+from tenure.adapters.verify.manifest import ModuleEntry, modules_of
+
+_PACKAGES: Final = ("attrs", "python-statemachine")
+
+
+def directory() -> Path:
+    """``TENURE_CACHE``, or ``tenure`` in the user's cache directory."""
+    if given := os.environ.get("TENURE_CACHE"):
+        return Path(given)
+    if sys.platform == "darwin":
+        base = Path.home() / "Library" / "Caches"
+    else:
+        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return base / "tenure"
+
+
+class Cache:
+    """A directory with one JSON file per passed check. A file that cannot be read or written is no result, no error."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place / "verify"
+
+    def get(self, key: str) -> Any | None:
+        """What was kept under `key`, or None."""
+        try:
+            return json.loads((self.place / f"{key}.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
+
+    def put(self, key: str, value: Any) -> None:
+        """Keep `value`, whole or not at all."""
+        try:
+            self.place.mkdir(parents=True, exist_ok=True)
+            handle, name = tempfile.mkstemp(dir=self.place, suffix=".tmp")
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                json.dump(value, file)
+            os.replace(name, self.place / f"{key}.json")
+        except OSError:
+            pass
+
+
+def digest(parts: Iterable[str]) -> str:
+    """A hash of texts, in their order."""
+    found = hashlib.sha256()
+    for part in parts:
+        data = part.encode()
+        found.update(len(data).to_bytes(8, "big"))
+        found.update(data)
+    return found.hexdigest()
+
+
+def inputs(entry: ModuleEntry, tlc: str) -> str:
+    """A hash of what every check of the module depends on: modules, twin, machines, verifier, TLC, Python."""
+    parts = [entry.name, tlc, platform.python_version()]
+    for name in _PACKAGES:
+        parts.append(f"{name} {importlib.metadata.version(name)}")
+    for module in modules_of(entry.spec, entry.root, instances=True):
+        parts += [module, (entry.spec / f"{module}.tla").read_text(encoding="utf-8")]
+    twin = entry.twin_name.partition(":")[0]
+    for name, path in sorted({**_sources(twin), **_verifier()}.items()):
+        parts += [name, path.read_text(encoding="utf-8")]
+    return digest(parts)
+
+
+def _imports(path: Path) -> tuple[str, ...]:
+    names: list[str] = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+    return tuple(names)
+
+
+def _sources(*roots: str) -> dict[str, Path]:
+    """The source files of the modules and of all of tenure that they import."""
+    found: dict[str, Path] = {}
+    queue = list(roots)
+    while queue:
+        name = queue.pop()
+        if name in found:
+            continue
+        path = _source(name)
+        if path is None:
+            continue
+        found[name] = path
+        queue += [n for n in _imports(path) if n.startswith("tenure.") or n.partition(".")[0] == name.partition(".")[0]]
+    return found
+
+
+def _source(name: str) -> Path | None:
+    try:
+        spec = importlib.util.find_spec(name)
+    except (ImportError, ValueError, AttributeError):
+        return None
+    if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
+        return None
+    return Path(spec.origin)
+
+
+def _verifier() -> dict[str, Path]:
+    return _sources("tenure.adapters.verify.checks", "tenure.adapters.verify.reach")

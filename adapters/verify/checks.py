@@ -1,0 +1,421 @@
+"""The checks that `tenure verify` runs (DESIGN 7), each of which can run beside the others.
+
+A `ConfigCheck` runs one configuration with every guard on: its TLC half belongs to the stage `spec`, its twin half to `twin`. A
+`GuardCheck` takes one guard away: that its property breaks belongs to `red`, that both graphs still agree to `twin`.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import attrs
+
+from tenure.adapters import dot, story
+from tenure.adapters.errors import TenureError
+from tenure.adapters.tlc import Answer, Run, Tlc, TlcMissing
+from tenure.adapters.verify import graphs
+from tenure.adapters.verify.coverage import NOTHING, Recorder, Taken
+from tenure.adapters.verify.manifest import ConfigEntry, GuardEntry, ModuleEntry
+from tenure.adapters.verify.result import Value, Verdict
+from tenure.models.explore import Graph, LimitReached, Outcome, Violation, check
+
+STATES: Final = 400_000
+"""The explorer's limit on one graph; beyond it the verdict is UNDETERMINED."""
+
+Row = dict[str, Value]
+
+
+@attrs.frozen
+class Tools:
+    """What a check runs with."""
+
+    tlc: Tlc | None
+    missing: str
+    """Why there is no TLC, and what to install."""
+    timeout: float
+    """Seconds that one TLC run may take."""
+    states: int = STATES
+
+
+@attrs.frozen
+class Checked:
+    """What a check found: rows with their stage, and what the twin took."""
+
+    rows: tuple[tuple[str, Row], ...]
+    taken: Taken = NOTHING
+
+    @property
+    def passed(self) -> bool:
+        return all(row["verdict"] == Verdict.PASS.value for _, row in self.rows)
+
+
+class Check(Protocol):
+    """One unit of work."""
+
+    @property
+    def entry(self) -> ModuleEntry: ...
+
+    @property
+    def title(self) -> str:
+        """For the progress line."""
+
+    def key(self) -> tuple[str, ...]:
+        """What distinguishes this check among those of its module, its configuration's text included."""
+
+    def run(self, tools: Tools) -> Checked: ...
+
+
+@attrs.frozen
+class ConfigCheck:
+    """One configuration, every guard on."""
+
+    entry: ModuleEntry
+    config: ConfigEntry
+
+    @property
+    def title(self) -> str:
+        return f"{self.entry.name} {self.config.name}"
+
+    def key(self) -> tuple[str, ...]:
+        config = self.config
+        return ("config", config.name, config.cfg.text(), str(config.states), str(config.transitions))
+
+    def run(self, tools: Tools) -> Checked:
+        with _room() as room:
+            dump, spec = self._spec(tools, room)
+            twin, taken = self._twin(tools, dump, room)
+        return Checked((("spec", spec), ("twin", twin)), taken)
+
+    def _spec(self, tools: Tools, room: Path) -> tuple[Path | None, Row]:
+        """Run TLC with every property; the graph if the run was complete."""
+        config, entry = self.config, self.entry
+        row: Row = {"config": config.name, "properties": list(config.cfg.names)}
+        if tools.tlc is None:
+            return None, _row(row, Verdict.UNDETERMINED, tools.missing)
+        path = room / "graph.dot"
+        run = tools.tlc.run(entry.root, config.cfg.text(), entry.spec, dump=path, timeout=tools.timeout)
+        row |= {"seconds": round(run.seconds, 2), "states": run.states}
+        if run.answer is Answer.TIMEOUT:
+            return None, _row(row, Verdict.UNDETERMINED, f"{config.name}: {run.message}")
+        if run.answer is Answer.ERROR:
+            return None, _row(row, Verdict.FAIL, _error(config.name, run))
+        if run.answer is Answer.VIOLATED:
+            name = run.violated or self._name(tools, tools.tlc) or "a property"
+            message = _lines(f"{config.name}: {name} is violated", story.lines(story.of_run(run)))
+            return None, _row(row | {"property": name, "tlc": run.length}, Verdict.FAIL, message)
+        dump = dot.read(path)
+        row["transitions"] = len(dump.edges)
+        drift = _drift(config, len(dump.labels), len(dump.edges))
+        return path, _row(row, Verdict.FAIL if drift else Verdict.PASS, drift)
+
+    def _name(self, tools: Tools, tlc: Tlc) -> str | None:
+        """The property that TLC does not name: the first that breaks alone."""
+        for name in self.config.cfg.properties:
+            cfg = self.config.cfg.text((), [name])
+            if tlc.run(self.entry.root, cfg, self.entry.spec, timeout=tools.timeout).answer is Answer.VIOLATED:
+                return name
+        return None
+
+    def _twin(self, tools: Tools, dump: Path | None, room: Path) -> tuple[Row, Taken]:
+        config, entry = self.config, self.entry
+        row: Row = {"config": config.name, "off": []}
+        started = time.perf_counter()
+        recorder = Recorder()
+        outcome = _explore(entry, config.name, (), None, tools, recorder)
+        if isinstance(outcome, _Stop):
+            return _row(row, outcome.verdict, f"{config.name}: {outcome.message}"), NOTHING
+        broken = outcome.violations
+        if not outcome.complete:
+            whole = _explore(entry, config.name, (), (), tools, recorder)
+            if isinstance(whole, _Stop):
+                return _row(row, whole.verdict, f"{config.name}: {whole.message}"), NOTHING
+            outcome = whole
+        graph = outcome.graph
+        transitions = graph.transitions()
+        taken = recorder.taken({action for _, action, _ in transitions})
+        row |= {"states": len(graph.states), "transitions": len(transitions)}
+        messages = [
+            _lines(f"{config.name}: the twin breaks {name}", story.lines(story.of_violation(violation)))
+            for name, violation in broken.items()
+        ]
+        verdict = Verdict.FAIL if messages else Verdict.PASS
+        if dump is None and tools.tlc is not None:
+            dump, stop = _dump(entry, config, (), tools, room)
+            if stop is not None:
+                messages.append(stop.message)
+                verdict = stop.verdict if verdict is Verdict.PASS else verdict
+        if dump is not None:
+            difference = _compare(graph, dump)
+            if difference:
+                messages.insert(0, f"{config.name}: {difference}")
+                verdict = Verdict.FAIL
+        elif tools.tlc is None:
+            drift = _drift(config, len(graph.states), len(transitions))
+            messages.append(drift or tools.missing)
+            verdict = Verdict.FAIL if drift or messages[1:] else Verdict.UNDETERMINED
+        row["seconds"] = round(time.perf_counter() - started, 2)
+        return _row(row, verdict, "\n".join(filter(None, messages))), taken
+
+
+@attrs.frozen
+class GuardCheck:
+    """One guard or permit, taken away."""
+
+    entry: ModuleEntry
+    guard: GuardEntry
+
+    @property
+    def config(self) -> ConfigEntry:
+        return self.entry.configs[self.guard.config]
+
+    @property
+    def title(self) -> str:
+        return f"{self.entry.name} without {self.guard.name}"
+
+    def key(self) -> tuple[str, ...]:
+        guard = self.guard
+        return ("guard", guard.name, guard.property, guard.config, *guard.covered_by, self.config.cfg.text())
+
+    def run(self, tools: Tools) -> Checked:
+        guard = self.guard
+        off = (guard.name, *guard.covered_by)
+        with _room() as room:
+            red, graph, dump = self._red(off, tools, room)
+            rows: list[tuple[str, Row]] = [("red", red), ("twin", self._twin(off, graph, dump, tools, room))]
+            if guard.covered_by:
+                # Alone it changes nothing that must hold; so its place in the machine shows only where its cover is off.
+                rows.append(("twin", self._twin((guard.name,), None, None, tools, room)))
+                rows.append(("twin", self._twin(guard.covered_by, None, None, tools, room)))
+        return Checked(tuple(rows))
+
+    def _red(
+        self, off: Sequence[str], tools: Tools, room: Path
+    ) -> tuple[Row, Graph[Any] | None, Path | None]:
+        """Both halves of the red twin; and the graphs, where a half had to build its own to the end."""
+        guard = self.guard
+        row: Row = {
+            "guard": guard.name,
+            "kind": guard.kind.value,
+            "law": guard.law.value,
+            "property": guard.property,
+            "config": guard.config,
+            "with": list(guard.covered_by),
+            "tlc": None,
+            "twin": None,
+        }
+        started = time.perf_counter()
+        stops: list[_Stop] = []
+        if guard.covered_by:
+            stops += self._alone(tools)
+        run, dump = self._break_tlc(off, tools, room, stops)
+        violation, graph = self._break_twin(off, tools, stops)
+        row["tlc"] = run.length if run is not None and run.answer is Answer.VIOLATED else None
+        row["twin"] = violation.length if violation is not None else None
+        row["states"] = run.states if run is not None else 0
+        if row["tlc"] is None and violation is not None and any(s.verdict is Verdict.FAIL for s in stops):
+            stops.append(_Stop(Verdict.FAIL, _lines("the twin's story", story.lines(story.of_violation(violation)))))
+        if row["twin"] is None and run is not None and run.answer is Answer.VIOLATED:
+            stops.append(_Stop(Verdict.FAIL, _lines("TLC's story", story.lines(story.of_run(run)))))
+        verdict = Verdict.PASS
+        if stops:
+            fails = any(stop.verdict is Verdict.FAIL for stop in stops)
+            verdict = Verdict.FAIL if fails else Verdict.UNDETERMINED
+        row["seconds"] = round(time.perf_counter() - started, 2)
+        return _row(row, verdict, "\n".join(stop.message for stop in stops)), graph, dump
+
+    def _names(self, off: Collection[str]) -> str:
+        return " and ".join(off)
+
+    def _alone(self, tools: Tools) -> list[_Stop]:
+        """Defence in depth says that the property holds while its cover stands."""
+        guard, found = self.guard, []
+        where = f"{guard.name}: the manifest says that {self._names(guard.covered_by)} covers it"
+        if tools.tlc is not None:
+            cfg = self.config.cfg.text((guard.name,), [guard.property])
+            run = tools.tlc.run(self.entry.root, cfg, self.entry.spec, timeout=tools.timeout)
+            if run.answer is Answer.VIOLATED:
+                text = f"{where}, but without it alone TLC breaks {guard.property}"
+                found.append(_Stop(Verdict.FAIL, _lines(text, story.lines(story.of_run(run)))))
+            elif run.answer is not Answer.HOLDS:
+                found.append(_stop_of(run, guard.name))
+        outcome = _explore(self.entry, guard.config, (guard.name,), [guard.property], tools)
+        if isinstance(outcome, _Stop):
+            found.append(outcome)
+        elif outcome.violations:
+            text = f"{where}, but without it alone the twin breaks {guard.property}"
+            violation = outcome.violations[guard.property]
+            found.append(_Stop(Verdict.FAIL, _lines(text, story.lines(story.of_violation(violation)))))
+        return found
+
+    def _break_tlc(
+        self, off: Sequence[str], tools: Tools, room: Path, stops: list[_Stop]
+    ) -> tuple[Run | None, Path | None]:
+        guard = self.guard
+        if tools.tlc is None:
+            stops.append(_Stop(Verdict.UNDETERMINED, tools.missing))
+            return None, None
+        path = room / "red.dot"
+        cfg = self.config.cfg.text(off, [guard.property])
+        run = tools.tlc.run(self.entry.root, cfg, self.entry.spec, dump=path, timeout=tools.timeout)
+        if run.answer is Answer.HOLDS:
+            text = f"{guard.property} still holds in TLC without {self._names(off)}, at {guard.config}"
+            stops.append(_Stop(Verdict.FAIL, f"{text}: the guard or the property is idle"))
+        elif run.answer is not Answer.VIOLATED:
+            stops.append(_stop_of(run, f"without {self._names(off)}"))
+        return run, path if run.complete and path.exists() else None
+
+    def _break_twin(
+        self, off: Sequence[str], tools: Tools, stops: list[_Stop]
+    ) -> tuple[Violation[Any] | None, Graph[Any] | None]:
+        guard = self.guard
+        outcome = _explore(self.entry, guard.config, off, [guard.property], tools)
+        if isinstance(outcome, _Stop):
+            stops.append(_Stop(outcome.verdict, f"without {self._names(off)}: {outcome.message}"))
+            return None, None
+        violation = outcome.violations.get(guard.property)
+        if violation is None:
+            text = f"{guard.property} still holds in the twin without {self._names(off)}, at {guard.config}"
+            stops.append(_Stop(Verdict.FAIL, f"{text}: the guard or the property is idle"))
+        return violation, outcome.graph if outcome.complete else None
+
+    def _twin(
+        self, off: Sequence[str], graph: Graph[Any] | None, dump: Path | None, tools: Tools, room: Path
+    ) -> Row:
+        """Graph equality with `off` taken away, without properties."""
+        name = f"{self.guard.config} without {self._names(off)}"
+        row: Row = {"config": self.guard.config, "off": list(off)}
+        started = time.perf_counter()
+        if graph is None:
+            outcome = _explore(self.entry, self.guard.config, off, (), tools)
+            if isinstance(outcome, _Stop):
+                return _row(row, outcome.verdict, f"{name}: {outcome.message}")
+            graph = outcome.graph
+        row |= {"states": len(graph.states), "transitions": len(graph.transitions())}
+        if tools.tlc is None:
+            return _row(row, Verdict.UNDETERMINED, tools.missing)
+        if dump is None:
+            dump, stop = _dump(self.entry, self.config, off, tools, room)
+            if stop is not None:
+                return _row(row, stop.verdict, f"{name}: {stop.message}")
+            assert dump is not None
+        difference = _compare(graph, dump)
+        row["seconds"] = round(time.perf_counter() - started, 2)
+        return _row(row, Verdict.FAIL if difference else Verdict.PASS, f"{name}: {difference}" if difference else "")
+
+
+# -- the parts --------------------------------------------------------------------------------------------------------
+
+
+@attrs.frozen
+class _Stop:
+    """Why a half has no result, or a bad one."""
+
+    verdict: Verdict
+    message: str
+
+
+@contextmanager
+def _room() -> Iterator[Path]:
+    name = tempfile.mkdtemp(prefix="tenure-verify-")
+    try:
+        yield Path(name)
+    finally:
+        shutil.rmtree(name, ignore_errors=True)
+
+
+def _row(row: Row, verdict: Verdict, message: str) -> Row:
+    found = {"states": 0, "transitions": 0, "seconds": 0.0} | row | {"verdict": verdict.value}
+    return found | {"message": message} if message else found
+
+
+def _lines(head: str, rest: Collection[str]) -> str:
+    return "\n".join([f"{head}:", *(f"  {line}" for line in rest)])
+
+
+def _error(name: str, run: Run) -> str:
+    text = f"{name}: TLC gave no verdict (status {run.status}): {run.message}"
+    return _lines(text, story.lines(story.of_run(run))) if run.story else text
+
+
+def _stop_of(run: Run, name: str) -> _Stop:
+    if run.answer is Answer.TIMEOUT:
+        return _Stop(Verdict.UNDETERMINED, f"{name}: {run.message}")
+    return _Stop(Verdict.FAIL, _error(name, run))
+
+
+def _drift(config: ConfigEntry, states: int, transitions: int) -> str:
+    drifts = []
+    if states != config.states:
+        drifts.append(f"{states} distinct states, the manifest pins {config.states}")
+    if transitions != config.transitions:
+        drifts.append(f"{transitions} distinct (state, action, state'), the manifest pins {config.transitions}")
+    return f"{config.name}: {'; '.join(drifts)}" if drifts else ""
+
+
+def _explore(
+    entry: ModuleEntry,
+    config: str,
+    off: Collection[str],
+    names: Collection[str] | None,
+    tools: Tools,
+    recorder: Recorder | None = None,
+) -> Outcome[Any] | _Stop:
+    """Explore the twin; what goes wrong in its own code is a failure of the twin, not of the verifier."""
+    try:
+        world = entry.world(config, off)
+        if recorder is not None:
+            recorder.attach(world)
+        return check(world, names, tools.states)
+    except LimitReached as error:
+        return _Stop(Verdict.UNDETERMINED, f"the explorer's limit was hit: {error}")
+    except Exception as error:
+        return _Stop(Verdict.FAIL, f"the twin raised {type(error).__name__}: {error}{_place(error)}")
+
+
+def _place(error: Exception) -> str:
+    frames = traceback.extract_tb(error.__traceback__)
+    return f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
+
+
+def _dump(
+    entry: ModuleEntry, config: ConfigEntry, off: Collection[str], tools: Tools, room: Path
+) -> tuple[Path | None, _Stop | None]:
+    """TLC's graph without properties."""
+    assert tools.tlc is not None
+    path = room / "graph.dot"
+    run = tools.tlc.run(entry.root, config.cfg.text(off, ()), entry.spec, dump=path, timeout=tools.timeout)
+    if run.answer is not Answer.HOLDS:
+        return None, _stop_of(run, config.name)
+    return path, None
+
+
+def _compare(graph: Graph[Any], path: Path) -> str:
+    """The first difference in words, or nothing."""
+    try:
+        difference = graphs.compare(graph, dot.read(path))
+    except TenureError as error:
+        return f"the graphs cannot be compared: {error}"
+    if difference is None:
+        return ""
+    more = f"\n  ({difference.count} transitions differ in all)" if difference.count > 1 else ""
+    return f"the graphs differ: {difference.message}{more}"
+
+
+def guarded(check_: Check, tools: Tools) -> Checked:
+    """Run a check; TLC that cannot start is UNDETERMINED, anything else unforeseen a failure that says where."""
+    try:
+        return check_.run(tools)
+    except TlcMissing as error:
+        return Checked((("spec", _row({"config": check_.title}, Verdict.UNDETERMINED, str(error))),))
+    except TenureError as error:
+        return Checked((("spec", _row({"config": check_.title}, Verdict.FAIL, str(error))),))
+
+
+Runner = Callable[[Check, Tools], Checked]

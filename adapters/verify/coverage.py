@@ -1,0 +1,101 @@
+"""What an exploration takes of the machines' tables: rows and refusals, counted in the answers of `chosen`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import attrs
+
+from tenure.machines.chart import Message, Refused, Row, Step, Table, chosen
+from tenure.models.world import World
+
+
+@attrs.frozen
+class Taken:
+    """What was taken, as text so that it can be kept: actions, rows ``Table: row``, refusals ``Table: phase event [guards]``."""
+
+    actions: frozenset[str]
+    rows: frozenset[str]
+    refusals: frozenset[str]
+    refusing: frozenset[str]
+    """Guards that refused at least once."""
+
+    def __or__(self, other: Taken) -> Taken:
+        return Taken(
+            self.actions | other.actions,
+            self.rows | other.rows,
+            self.refusals | other.refusals,
+            self.refusing | other.refusing,
+        )
+
+
+NOTHING = Taken(frozenset(), frozenset(), frozenset(), frozenset())
+
+
+class Recorder:
+    """Takes the place of a world's `step` and remembers each distinct answer."""
+
+    def __init__(self) -> None:
+        self.row_of: dict[tuple[str, int], Row[Any, Any, Any]] = {}
+        self.refused: set[tuple[str, str, str, tuple[str, ...]]] = set()
+
+    def step(self, table: Table[Any, Any, Any], phase: str, data: Any, message: Message) -> Step[Any, Any] | Refused:
+        """As `tenure.machines.chart.step`."""
+        row = chosen(table, phase, data, message)
+        if isinstance(row, Refused):
+            self.refused.add((table.name, phase, row.event, row.guards))
+            return row
+        key = (table.name, id(row))
+        if key not in self.row_of:
+            self.row_of[key] = row
+        if row.effect is None:
+            return Step(row.target, data, ())
+        after, outputs = row.effect(data, message)
+        return Step(row.target, after, outputs)
+
+    def attach(self, world: World[Any]) -> None:
+        """Record what `world` does from now on."""
+        world.step = self.step
+
+    def taken(self, actions: Iterable[str]) -> Taken:
+        """What was recorded, with the actions that the graph shows."""
+        return Taken(
+            frozenset(actions),
+            frozenset(name_of_row(table, row) for (table, _), row in self.row_of.items()),
+            frozenset(name_of_refusal(*refusal) for refusal in self.refused),
+            frozenset(guard for *_, guards in self.refused for guard in guards),
+        )
+
+
+def name_of_row(table: str, row: Row[Any, Any, Any]) -> str:
+    """A row of a table, as the golden text has it."""
+    does = f" / {row.effect_name}" if row.effect_name else ""
+    return f"{table}: {row}{does}"
+
+
+def name_of_refusal(table: str, phase: str, event: str, guards: tuple[str, ...]) -> str:
+    """A refusal, with the guards that refused it; none where the table has no row at all."""
+    return f"{table}: {phase} {event} refused [{', '.join(guards)}]"
+
+
+def missing(world: World[Any], taken: Taken) -> list[tuple[str, str]]:
+    """What the configurations of a module never take together: (thing, message)."""
+    found: list[tuple[str, str]] = []
+    for action in world.actions():
+        if action.name not in taken.actions:
+            found.append((action.name, f"action {action.name} is never taken in any configuration"))
+    for table in world.tables:
+        for row in table:
+            name = name_of_row(table.name, row)
+            if name not in taken.rows:
+                found.append((name, f"row {name} is never taken in any configuration"))
+        for phase in table.phases:
+            for event in table.events:
+                name = name_of_refusal(table.name, phase, event, ())
+                if not table.rows[phase][event] and name not in taken.refusals:
+                    found.append((name, f"{name}: never tried in any configuration"))
+        for guard in table.guards:
+            if guard not in taken.refusing:
+                found.append((guard, f"guard {guard} of {table.name} never refuses anything in any configuration"))
+    return found

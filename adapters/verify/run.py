@@ -1,0 +1,254 @@
+"""`verify`: the checks of the modules asked for, run beside each other, gathered into stages (DESIGN 7)."""
+
+from __future__ import annotations
+
+import enum
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+
+import attrs
+
+from tenure.adapters.tlc import Tlc, TlcMissing, find
+from tenure.adapters.verify.cache import Cache, digest, inputs
+from tenure.adapters.verify.checks import Check, Checked, ConfigCheck, GuardCheck, Row, Tools, guarded
+from tenure.adapters.verify.coverage import NOTHING, Taken, missing
+from tenure.adapters.verify.manifest import TYPE_OK, ManifestError, ModuleEntry
+from tenure.adapters.verify.result import ModuleResult, StageResult, Verdict, worst
+
+STAGES = ("spec", "twin", "red", "reach")
+
+
+class Effort(str, enum.Enum):
+    """How much is run again: `quick` only what has changed since it passed, `thorough` everything."""
+
+    QUICK = "quick"
+    THOROUGH = "thorough"
+
+
+@attrs.frozen
+class Options:
+    """How to verify."""
+
+    effort: Effort = Effort.QUICK
+    tlc: str | None = None
+    """A jar or a script to use in place of the pinned TLC."""
+    timeout: float | None = None
+    """Seconds that one TLC run may take; 120 for quick, 1200 for thorough."""
+    cache: Path | None = None
+    """Where passed checks are kept; None keeps nothing."""
+    workers: int = 2
+    stages: tuple[str, ...] = STAGES
+
+    @property
+    def seconds(self) -> float:
+        return self.timeout or (120.0 if self.effort is Effort.QUICK else 1200.0)
+
+
+Progress = Callable[[str, int, int], None]
+"""Told after each check: its title, how many are done, how many there are."""
+
+
+def verify(
+    entries: Sequence[ModuleEntry], options: Options, progress: Progress | None = None
+) -> tuple[ModuleResult, ...]:
+    """Verify the modules. Nothing that goes wrong in a check raises: it is a row with its verdict."""
+    tlc, why = _tlc(options)
+    tools = Tools(tlc, why, options.seconds)
+    checks: list[Check] = [check for entry in entries for check in _checks(entry)]
+    cache = _Kept(options, tools, entries)
+    results = _run(checks, tools, cache, options, progress)
+    return tuple(_module(entry, results, options) for entry in entries)
+
+
+def _tlc(options: Options) -> tuple[Tlc | None, str]:
+    try:
+        return find(options.tlc), ""
+    except TlcMissing as error:
+        return None, str(error)
+
+
+def _checks(entry: ModuleEntry) -> list[Check]:
+    """The largest first, so that the end is not one long run beside an idle core."""
+    if entry.twin is None:
+        return []
+    known = [c for c in entry.configs.values() if c.name in entry.python_configs]
+    found: list[Check] = [ConfigCheck(entry, c) for c in sorted(known, key=lambda c: -c.states)]
+    names = {c.name for c in known}
+    found += [GuardCheck(entry, g) for g in entry.guards.values() if g.config in names]
+    return found
+
+
+class _Kept:
+    """The cache as `verify` uses it: `quick` reads it, both write it, and only passed checks are in it."""
+
+    def __init__(self, options: Options, tools: Tools, entries: Iterable[ModuleEntry]) -> None:
+        self.cache = Cache(options.cache) if options.cache is not None and tools.tlc is not None else None
+        self.read = options.effort is Effort.QUICK
+        self.inputs: dict[str, str] = {}
+        if self.cache is not None and tools.tlc is not None:
+            for entry in entries:
+                try:
+                    self.inputs[entry.name] = inputs(entry, tools.tlc.identity)
+                except ManifestError:
+                    continue
+
+    def key(self, check: Check) -> str | None:
+        if self.cache is None or check.entry.name not in self.inputs:
+            return None
+        return digest([self.inputs[check.entry.name], *check.key()])
+
+    def get(self, check: Check) -> Checked | None:
+        key = self.key(check)
+        if key is None or self.cache is None or not self.read:
+            return None
+        found = self.cache.get(key)
+        if not isinstance(found, dict):
+            return None
+        taken = Taken(*(frozenset(part) for part in found["taken"]))
+        return Checked(tuple((stage, row | {"cached": True}) for stage, row in found["rows"]), taken)
+
+    def put(self, check: Check, checked: Checked) -> None:
+        key = self.key(check)
+        if key is None or self.cache is None or not checked.passed:
+            return
+        taken = checked.taken
+        parts = [sorted(part) for part in (taken.actions, taken.rows, taken.refusals, taken.refusing)]
+        self.cache.put(key, {"rows": [list(pair) for pair in checked.rows], "taken": parts})
+
+
+def _run(
+    checks: Sequence[Check], tools: Tools, cache: _Kept, options: Options, progress: Progress | None
+) -> dict[str, list[Checked]]:
+    results: dict[int, Checked] = {}
+    done = 0
+
+    def told(check: Check) -> None:
+        nonlocal done
+        done += 1
+        if progress is not None:
+            progress(check.title, done, len(checks))
+
+    waiting: list[int] = []
+    for number, check in enumerate(checks):
+        kept = cache.get(check)
+        if kept is None:
+            waiting.append(number)
+        else:
+            results[number] = kept
+            told(check)
+    with ThreadPoolExecutor(max_workers=max(1, options.workers)) as pool:
+        futures = {pool.submit(guarded, checks[number], tools): number for number in waiting}
+        try:
+            for future in as_completed(futures):
+                number = futures[future]
+                results[number] = future.result()
+                cache.put(checks[number], results[number])
+                told(checks[number])
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    by_module: dict[str, list[Checked]] = defaultdict(list)
+    for number, check in enumerate(checks):
+        by_module[check.entry.name].append(results[number])
+    return by_module
+
+
+# -- gathering --------------------------------------------------------------------------------------------------------
+
+
+def _module(entry: ModuleEntry, results: Mapping[str, list[Checked]], options: Options) -> ModuleResult:
+    rows: dict[str, list[Row]] = {stage: [] for stage in STAGES}
+    for problem in entry.problems:
+        rows[problem.stage].append(
+            {"problem": problem.name, "verdict": Verdict.FAIL.value, "message": problem.message}
+        )
+    taken = NOTHING
+    for checked in results.get(entry.name, []):
+        taken |= checked.taken
+        for stage, row in checked.rows:
+            rows[stage].append(row)
+    if entry.twin is not None and entry.configs:
+        rows["twin"] += _coverage(entry, taken, rows["twin"])
+        rows["red"] += _idle_properties(entry, rows["red"])
+    stages = [_stage(stage, rows[stage]) for stage in ("spec", "twin", "red") if stage in options.stages]
+    if "reach" in options.stages:
+        reached = _reach(entry, options)
+        if reached is not None:
+            stages.append(reached)
+    return ModuleResult(entry.name, tuple(stages))
+
+
+def _stage(name: str, rows: Sequence[Row]) -> StageResult:
+    def total(key: str) -> float:
+        return sum(v for row in rows if isinstance(v := row.get(key), (int, float)) and not isinstance(v, bool))
+
+    fresh = [row for row in rows if not row.get("cached")]
+    seconds = sum(v for row in fresh if isinstance(v := row.get("seconds"), (int, float)))
+    return StageResult(
+        stage=name,
+        verdict=worst(Verdict(row["verdict"]) for row in rows),
+        seconds=round(seconds, 2),
+        states=int(total("states")),
+        transitions=int(total("transitions")),
+        detail=tuple(rows),
+    )
+
+
+def counts(taken: Taken) -> dict[str, int]:
+    """The numbers that ``[M.coverage]`` pins."""
+    return {"actions": len(taken.actions), "rows": len(taken.rows), "refusals": len(taken.refusals)}
+
+
+def _coverage(entry: ModuleEntry, taken: Taken, rows: Sequence[Row]) -> list[Row]:
+    """Every action, row and refusal is taken somewhere, and as many as the manifest pins."""
+    base = [row for row in rows if row.get("off") == []]
+    if any(row["verdict"] != Verdict.PASS.value and not row.get("states") for row in base):
+        return []  # a graph is missing: what it would have taken is not known, and its own row says why
+    found = counts(taken)
+    row: Row = {"coverage": "all configurations", "verdict": Verdict.PASS.value, **found}
+    try:
+        world = entry.world(next(c for c in entry.configs if c in entry.python_configs))
+    except (StopIteration, Exception):
+        return []
+    messages = [message for _, message in missing(world, taken)]
+    pinned = entry.coverage
+    if pinned is not None:
+        messages += [
+            f"coverage: {value} {key} taken, the manifest pins {getattr(pinned, key)}"
+            for key, value in found.items()
+            if value != getattr(pinned, key)
+        ]
+    if messages:
+        row |= {"verdict": Verdict.FAIL.value, "message": "\n".join(messages)}
+    return [row]
+
+
+def _idle_properties(entry: ModuleEntry, rows: Sequence[Row]) -> list[Row]:
+    """A property that no red twin breaks, and no hole, may be trivially true."""
+    broken = {row["property"] for row in rows if row["verdict"] == Verdict.PASS.value and "guard" in row}
+    failed = {row["property"] for row in rows if row["verdict"] != Verdict.PASS.value and "guard" in row}
+    listed = dict.fromkeys(name for config in entry.configs.values() for name in config.cfg.names)
+    found: list[Row] = []
+    for name in listed:
+        if name == TYPE_OK or name in broken or name in failed or name in entry.holes.values():
+            continue
+        message = f"no guard needs property {name}: no red twin breaks it, so it may be trivially true"
+        found.append({"property": name, "verdict": Verdict.FAIL.value, "message": message})
+    return found
+
+
+def _reach(entry: ModuleEntry, options: Options) -> StageResult | None:
+    """The stage `reach`, where it is there."""
+    try:
+        from tenure.adapters.verify.reach import reach
+    except ModuleNotFoundError as error:
+        if error.name == "tenure.adapters.verify.reach":
+            return None
+        started = time.perf_counter()
+        message = f"{error.name} is not installed; install the extra: pip install 'tenure[verify]'"
+        row = {"verdict": Verdict.UNDETERMINED.value, "message": message}
+        return StageResult("reach", Verdict.UNDETERMINED, time.perf_counter() - started, 0, 0, (row,))
+    return reach(entry, options.effort.value)
