@@ -1,9 +1,9 @@
 """The state graph that TLC writes with ``-dump dot,actionlabels`` (DESIGN 5).
 
-What TLC 2.15 does, found by trying: a node is declared where it is first reached, initial ones with ``style = filled``; an
-edge carries the action's name without its parameters; an action that leaves the state as it was is a labelled
-edge to itself; a dashed edge to itself without a label is the stuttering that liveness checking adds, and no action.
-A newer TLC may print the parameters with the name; they are dropped.
+What TLC 2.15 does, found by trying: a node is declared where it is first reached, initial ones with
+``style = filled``; an edge carries the action's name without its parameters; an action that leaves the state as it
+was is a labelled edge to itself; a dashed edge to itself without a label is the stuttering that liveness checking
+adds, and no action. A newer TLC may print the parameters with the name; they are dropped.
 """
 
 from __future__ import annotations

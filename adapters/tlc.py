@@ -19,7 +19,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -160,10 +160,8 @@ class Tlc:
 
 def _end(process: subprocess.Popen[str]) -> None:
     """End the whole session of the process: a script may have put a Java below itself."""
-    try:
+    with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
     process.communicate()
 
 
@@ -233,7 +231,9 @@ def _sha256(path: Path) -> str:
 
 _MESSAGE: Final = re.compile(r"@!@!@STARTMSG (\d+)(?::(\d+))? @!@!@\n(.*?)\n?@!@!@ENDMSG \1 @!@!@", re.DOTALL)
 _FRAME: Final = re.compile(r"(\d+): <([^\n>]*)>?[^\n]*\n(.*)", re.DOTALL)
-_COUNT: Final = re.compile(r"([\d,]+) states generated[^\n]*?, ([\d,]+) distinct states found[^\n]*?, ([\d,]+) states left")
+_COUNT: Final = re.compile(
+    r"([\d,]+) states generated[^\n]*?, ([\d,]+) distinct states found[^\n]*?, ([\d,]+) states left"
+)
 
 _SUCCESS: Final = 2193
 _STATS: Final = 2199
@@ -292,7 +292,8 @@ def read(out: str, status: int | None, seconds: float, timeout: float | None = N
         return Run(Answer.HOLDS, None, (), None, states, left == 0, "", status, seconds)
     if violated and not errors and status in (_STATUS_HOLDS, *_STATUS_VIOLATED):
         return Run(Answer.VIOLATED, named, tuple(story), loop, states, complete, "", status, seconds)
-    message = "\n".join([*filter(None, [_semantic(out)]), *errors]) or f"TLC ended with status {status}: {out.strip()[-400:]}"
+    said = "\n".join(filter(None, [_semantic(out), *errors]))
+    message = said or f"TLC ended with status {status}: {out.strip()[-400:]}"
     return Run(Answer.ERROR, named, tuple(story), loop, states, False, message, status, seconds)
 
 

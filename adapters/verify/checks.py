@@ -1,7 +1,8 @@
 """The checks that `tenure verify` runs (DESIGN 7), each of which can run beside the others.
 
-A `ConfigCheck` runs one configuration with every guard on: its TLC half belongs to the stage `spec`, its twin half to `twin`. A
-`GuardCheck` takes one guard away: that its property breaks belongs to `red`, that both graphs still agree to `twin`.
+A `ConfigCheck` runs one configuration with every guard on: its TLC half belongs to the stage `spec`, its twin half
+to `twin`. A `GuardCheck` takes one guard away: that its property breaks belongs to `red`, that both graphs still
+agree to `twin`.
 """
 
 from __future__ import annotations
@@ -190,7 +191,7 @@ class GuardCheck:
             red, graph, dump = self._red(off, tools, room)
             rows: list[tuple[str, Row]] = [("red", red), ("twin", self._twin(off, graph, dump, tools, room))]
             if guard.covered_by:
-                # Alone it changes nothing that must hold; so its place in the machine shows only where its cover is off.
+                # What it does in the machine may show only where its cover is off: compare that graph as well.
                 rows.append(("twin", self._twin((guard.name,), None, None, tools, room)))
                 rows.append(("twin", self._twin(guard.covered_by, None, None, tools, room)))
         return Checked(tuple(rows))

@@ -13,7 +13,7 @@ from tenure.models.world import World
 
 @attrs.frozen
 class Taken:
-    """What was taken, as text so that it can be kept: actions, rows ``Table: row``, refusals ``Table: phase event [guards]``."""
+    """What was taken, as text so that it can be kept."""
 
     actions: frozenset[str]
     rows: frozenset[str]

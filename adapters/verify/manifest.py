@@ -1,7 +1,7 @@
 """``spec/manifest.toml``, read strictly (DESIGN 5): what is pinned, and everything that a slip would leave out.
 
-A guard that nobody lists, a property that only one side has, a configuration without its file: each is a `Problem` of the stage that
-would otherwise pass without it. Only a manifest that is no TOML at all, or has no such module, is an error.
+A guard that nobody lists, a property that only one side has, a configuration without its file: each is a `Problem` of
+the stage that would otherwise pass without it. Only a manifest that is no TOML at all is an error.
 """
 
 from __future__ import annotations
@@ -124,7 +124,15 @@ def load(spec: Path) -> dict[str, ModuleEntry]:
         raise ManifestError(f"{path}: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ManifestError(f"{path}: {error}") from error
-    return {name: _Reader(spec, name, table).entry() for name, table in data.items()}
+    unlisted = {p.stem.removeprefix("MC") for p in spec.glob("MC*.tla")} - data.keys()
+    found = {name: _Reader(spec, name, table).entry() for name, table in data.items()}
+    return found | {name: _forgotten(spec, name) for name in sorted(unlisted)}
+
+
+def _forgotten(spec: Path, name: str) -> ModuleEntry:
+    """A module that is there and that nobody verifies."""
+    problem = Problem("spec", name, f"MC{name}.tla is there, the manifest has no [{name}]")
+    return ModuleEntry(name, spec, "", None, {}, {}, {}, None, None, {}, (problem,))
 
 
 class _Reader:
@@ -192,7 +200,8 @@ class _Reader:
             self.problem("twin", name, f"CONFIGS has {name}, the manifest has no [{self.name}.config.{name}]")
         files_there = {p.stem.removeprefix(f"{self.name}_") for p in self.spec.glob(f"{self.name}_*.cfg")}
         for name in sorted(files_there - listed.keys()):
-            self.problem("spec", name, f"{self.name}_{name}.cfg is there, the manifest has no [{self.name}.config.{name}]")
+            place = f"[{self.name}.config.{name}]"
+            self.problem("spec", name, f"{self.name}_{name}.cfg is there, the manifest has no {place}")
         for name, table in listed.items():
             where = f"config.{name}"
             if not isinstance(table, dict):
@@ -239,7 +248,8 @@ class _Reader:
         marks = twin.guards() if twin is not None else {}
         listed = self._table("guard")
         for name in sorted(marks.keys() - listed.keys()):
-            self.problem("red", name, f"{name}: nothing shows that it matters; the manifest has no [{self.name}.guard.{name}]")
+            place = f"[{self.name}.guard.{name}]"
+            self.problem("red", name, f"{name}: nothing shows that it matters; the manifest has no {place}")
         for name, table in listed.items():
             where = f"guard.{name}"
             if not isinstance(table, dict):
@@ -280,14 +290,15 @@ class _Reader:
         except ManifestError as error:
             self.problem("spec", self.name, str(error))
             return
-        marks = twin.guards()
+        marks = {name: mark.kind for name, mark in twin.guards().items()}
         for name in sorted(written.keys() | marks.keys()):
-            if name not in marks:
-                self.problem("twin", name, f"{name}: {self.name}.tla has this {written[name].value}, the twin has not")
-            elif name not in written:
-                self.problem("twin", name, f"{name}: the twin has this {marks[name].kind.value}, {self.name}.tla has not")
-            elif written[name] is not marks[name].kind:
-                self.problem("twin", name, f"{name}: a {written[name].value} in TLA+, a {marks[name].kind.value} in Python")
+            theirs, ours = written.get(name), marks.get(name)
+            if ours is None and theirs is not None:
+                self.problem("twin", name, f"{name}: {self.name}.tla has this {theirs.value}, the twin has not")
+            elif theirs is None and ours is not None:
+                self.problem("twin", name, f"{name}: the twin has this {ours.value}, {self.name}.tla has not")
+            elif theirs is not ours and theirs is not None and ours is not None:
+                self.problem("twin", name, f"{name}: a {theirs.value} in TLA+, a {ours.value} in Python")
 
     # -- the rest -------------------------------------------------------------
 
@@ -372,7 +383,7 @@ def text_of(spec: Path, module: str) -> str:
 
 
 def modules_of(spec: Path, root: str, *, instances: bool) -> list[str]:
-    """`root` and the modules of the directory that it extends, and those it instantiates if asked; not the library's."""
+    """`root` and the modules of the directory that it extends, and those it instantiates if asked."""
     found: list[str] = []
     queue = [root]
     while queue:

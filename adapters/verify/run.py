@@ -21,7 +21,7 @@ from tenure.adapters.verify.result import ModuleResult, StageResult, Verdict, wo
 STAGES = ("spec", "twin", "red", "reach")
 
 
-class Effort(str, enum.Enum):
+class Effort(enum.StrEnum):
     """How much is run again: `quick` only what has changed since it passed, `thorough` everything."""
 
     QUICK = "quick"

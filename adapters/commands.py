@@ -1,0 +1,202 @@
+"""The commands: ``tenure verify`` and ``tenure explain`` (DESIGN 7). `tenure.adapters.cli` is how they are started."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+from tenure.adapters.errors import TenureError
+from tenure.adapters.verify import cache, junit, manifest
+from tenure.adapters.verify.result import ModuleResult, Verdict, worst
+from tenure.adapters.verify.run import Effort, Options
+from tenure.adapters.verify.run import verify as run_verify
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Who holds what: specifications, the machines that mirror them, and the proof that they agree.",
+)
+
+
+@app.callback()
+def root() -> None:
+    """Who holds what: specifications, the machines that mirror them, and the proof that they agree."""
+
+
+@app.command()
+def verify(
+    modules: Annotated[
+        list[str] | None, typer.Argument(metavar="[MODULE]...", help="Modules of the manifest; all by default.")
+    ] = None,
+    effort: Annotated[
+        Effort, typer.Option(help="quick runs again only what changed since it passed; thorough runs everything.")
+    ] = Effort.QUICK,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON; - for standard output.")
+    ] = None,
+    junit_file: Annotated[
+        Path | None, typer.Option("--junit", metavar="FILE", help="Write the result as JUnit XML.")
+    ] = None,
+    tlc: Annotated[
+        str | None, typer.Option(metavar="PATH", help="A tla2tools.jar or a tlc script, in place of the pinned TLC.")
+    ] = None,
+    spec: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="A directory like spec/ of the repository; the installed one by default."),
+    ] = None,
+    timeout: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", min=0.001, help="How long one TLC run may take (quick 120, thorough 1200)."),
+    ] = None,
+    pin: Annotated[
+        bool, typer.Option("--pin", help="Print the counts that the manifest should pin; writes nothing.")
+    ] = False,
+) -> None:
+    """Show that the specifications hold, that every guard matters, and that the machines are the specifications.
+
+    What is verified is what is installed. After an edit in a clone, install again (pip install '.[all]') and verify;
+    or verify an edited copy of spec/ alone with --spec DIR. Passed checks are kept in TENURE_CACHE, or in your cache
+    directory, under a hash of everything they depend on.
+
+    Exit status: 0 PASS, 1 FAIL, 2 usage, 3 UNDETERMINED (a limit was hit or a tool is missing), 4 RAN-NOTHING.
+    """
+    directory = spec if spec is not None else manifest.spec_directory()
+    entries = manifest.load(directory)
+    wanted = list(dict.fromkeys(modules)) if modules else list(entries)
+    for name in wanted:
+        if name not in entries:
+            raise TenureError(f"no module {name}; {directory / 'manifest.toml'} has {', '.join(entries) or 'none'}")
+    options = Options(effort=effort, tlc=tlc, timeout=timeout, cache=cache.directory())
+    started = time.perf_counter()
+    to_stdout = json_file is not None and str(json_file) == "-"
+    console = Console(stderr=to_stdout)
+    results = _with_progress(console, [entries[name] for name in wanted], options)
+    if pin:
+        _print_pins(console, results)
+    _report(console, results, time.perf_counter() - started)
+    if json_file is not None:
+        text = json.dumps(as_json(results), indent=2) + "\n"
+        if to_stdout:
+            sys.stdout.write(text)
+        else:
+            _write(json_file, text)
+    if junit_file is not None:
+        _write(junit_file, junit.text(results))
+    raise typer.Exit(worst(r.verdict for r in results).exit_status)
+
+
+def as_json(results: Sequence[ModuleResult]) -> dict[str, Any]:
+    """The shape of ``--json``."""
+    return {
+        "verdict": worst(result.verdict for result in results).value,
+        "modules": [
+            {
+                "module": result.module,
+                "stages": [
+                    {
+                        "stage": stage.stage,
+                        "verdict": stage.verdict.value,
+                        "seconds": stage.seconds,
+                        "states": stage.states,
+                        "transitions": stage.transitions,
+                        "detail": [dict(row) for row in stage.detail],
+                    }
+                    for stage in result.stages
+                ],
+            }
+            for result in results
+        ],
+    }
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise TenureError(f"{path}: {error.strerror}") from error
+
+
+def _with_progress(
+    console: Console, entries: Sequence[manifest.ModuleEntry], options: Options
+) -> tuple[ModuleResult, ...]:
+    if not console.is_terminal:
+
+        def plain(title: str, done: int, total: int) -> None:
+            console.print(f"[{done}/{total}] {title}", markup=False, highlight=False, soft_wrap=True)
+
+        return run_verify(entries, options, plain)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("verifying", total=None)
+
+        def draw(title: str, done: int, total: int) -> None:
+            bar.update(task, description=title, completed=done, total=total)
+
+        return run_verify(entries, options, draw)
+
+
+_STYLES = {
+    Verdict.PASS: "green",
+    Verdict.FAIL: "bold red",
+    Verdict.UNDETERMINED: "yellow",
+    Verdict.RAN_NOTHING: "yellow",
+}
+
+
+def _report(console: Console, results: Sequence[ModuleResult], seconds: float) -> None:
+    for result in results:
+        for stage in result.stages:
+            for row in stage.detail:
+                if row.get("verdict") != Verdict.PASS.value:
+                    console.print(
+                        Text(f"\n{row.get('verdict')} {result.module} {stage.stage}: {row.get('message', '')}"),
+                        soft_wrap=True,
+                    )
+    table = Table(title_justify="left")
+    for name in ("module", "stage", "verdict"):
+        table.add_column(name, no_wrap=True)
+    for name in ("seconds", "states", "transitions", "checks", "cached"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for result in results:
+        for number, stage in enumerate(result.stages):
+            cached = sum(bool(row.get("cached")) for row in stage.detail)
+            table.add_row(
+                result.module if number == 0 else "",
+                stage.stage,
+                Text(stage.verdict.value, style=_STYLES[stage.verdict]),
+                f"{stage.seconds:.1f}",
+                f"{stage.states:,}",
+                f"{stage.transitions:,}",
+                str(len(stage.detail)),
+                str(cached) if cached else "",
+            )
+        table.add_section()
+    console.print(table)
+    verdict = worst(result.verdict for result in results)
+    console.print(Text.assemble((verdict.value, _STYLES[verdict]), f" in {seconds:.1f} s"))
+
+
+def _print_pins(console: Console, results: Sequence[ModuleResult]) -> None:
+    for result in results:
+        for stage in result.stages:
+            for row in stage.detail:
+                if stage.stage == "twin" and row.get("off") == []:
+                    lines = [f"[{result.module}.config.{row['config']}]"]
+                    lines += [f"{key} = {row.get(key)}" for key in ("states", "transitions")]
+                elif "coverage" in row:
+                    lines = [f"[{result.module}.coverage]"]
+                    lines += [f"{key} = {row.get(key)}" for key in ("actions", "rows", "refusals")]
+                else:
+                    continue
+                console.print("\n".join(lines) + "\n", markup=False, highlight=False)
