@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import sys
 import types
 import typing
 from collections.abc import Iterator
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 import attrs
 from statemachine import StateMachine
 
 import tenure.machines
 from tenure.machines.chart import Table
+
+_PACKAGE: Final = tenure.machines.__name__
 
 
 @attrs.frozen
@@ -43,28 +46,35 @@ def machines() -> tuple[Machine, ...]:
 
     Raises TypeError for a chart that no table of its module is compiled from: nothing would run it.
     """
-    found: list[Machine] = []
-    for info in pkgutil.iter_modules(tenure.machines.__path__):
-        module = importlib.import_module(f"tenure.machines.{info.name}")
-        tables = {v.name: (k, v) for k, v in vars(module).items() if isinstance(v, Table)}
-        for chart in _charts(module):
-            if chart.__name__ not in tables:
-                raise TypeError(f"{module.__name__}: no table is compiled from {chart.__name__}")
-            attribute, table = tables[chart.__name__]
-            data, messages = _types(module, attribute, table)
-            found.append(Machine(info.name, chart, table, data, messages))
-    return tuple(found)
+    names = [f"{_PACKAGE}.{info.name}" for info in pkgutil.iter_modules(tenure.machines.__path__)]
+    return tuple(machine for name in names for machine in _machines_of(importlib.import_module(name)))
 
 
 def machine_of(table: Table[Any, Any, Any]) -> Machine:
     """The machine that `table` belongs to, also when some of its guards are off.
 
-    Raises KeyError for a table that is not one of `tenure.machines`.
+    Looks in the modules that are imported already: whoever has the table has its module. Raises KeyError for a table
+    that is not one of `tenure.machines`.
     """
-    for machine in machines():
-        if machine.name == table.name:
-            return machine
-    raise KeyError(f"{table.name} is no machine of tenure.machines")
+    for name, module in sorted(sys.modules.items()):
+        if name.startswith(f"{_PACKAGE}."):
+            for machine in _machines_of(module):
+                if machine.name == table.name:
+                    return machine
+    raise KeyError(f"{table.name} is no machine of {_PACKAGE}")
+
+
+@cache
+def _machines_of(module: types.ModuleType) -> tuple[Machine, ...]:
+    tables = {v.name: (k, v) for k, v in vars(module).items() if isinstance(v, Table)}
+    found: list[Machine] = []
+    for chart in _charts(module):
+        if chart.__name__ not in tables:
+            raise TypeError(f"{module.__name__}: no table is compiled from {chart.__name__}")
+        attribute, table = tables[chart.__name__]
+        data, messages = _types(module, attribute, table)
+        found.append(Machine(module.__name__.rpartition(".")[2], chart, table, data, messages))
+    return tuple(found)
 
 
 def _charts(module: types.ModuleType) -> Iterator[type[StateMachine]]:
@@ -81,7 +91,7 @@ def _types(
     # Not get_type_hints: it refuses the bare `Final` that constants of a module carry.
     annotation = vars(module).get("__annotations__", {}).get(attribute)
     if isinstance(annotation, str):
-        annotation = eval(annotation, vars(module))  # noqa: S307 - our own source
+        annotation = eval(annotation, vars(module))
     arguments = typing.get_args(annotation)
     if arguments:
         return arguments[0], tuple(_members(arguments[1]))
