@@ -41,12 +41,14 @@ FLOOR: Final = 0.95
 NAMED: Final = 12
 """How many of the things that were not visited a message names."""
 
-ROUNDS: Final = {"quick": 20, "thorough": 100}
+ROUNDS: Final = {"quick": 30, "thorough": 100}
 """Rounds at most, each with a seed of its own; a run stops after the first round that leaves nothing to visit."""
 RUNS_A_ROUND: Final = 25
-MESSAGES_A_RUN: Final = 2_000
-EVERY: Final = 4
-"""One message in so many is one that the phase has a row for."""
+TURNS_A_RUN: Final = 1_000
+SWEEPS: Final = 0.1
+"""The part of the turns in which a machine is told everything that its phase has no row for."""
+BLIND: Final = 0.15
+"""The part of the turns in which it is told just anything."""
 SPOKEN: Final = 4
 """Messages with fields that a run knows of each class; they are drawn afresh for every run."""
 WALKS_A_ROUND: Final = 200
@@ -194,8 +196,9 @@ def _runs(table: Table[Any, Any, Any], told: Told, rounds: int) -> Detail:
 def run_machine(machine: Machine, visits: Visits, told: Told, rounds: int) -> None:
     """Tell the machine random messages, in rounds of runs from its initial phase, until all of it was visited.
 
-    Of thirty events a phase takes one or two, and a run that offers all of them alike would hardly leave the first
-    phases: so one message in four is one that the phase has a row for.
+    Of thirty events a phase takes one or two, and a run that offered all of them alike would hardly leave the first
+    phases. So a turn offers mostly a message that the phase has a row for, sometimes any message, and now and then all
+    those that the phase should refuse.
     """
     from hypothesis import given, seed
     from hypothesis import strategies as st
@@ -216,18 +219,26 @@ def run_machine(machine: Machine, visits: Visits, told: Told, rounds: int) -> No
     def run(data: Any, spoken: tuple[list[Any], ...], seeds: random.Random) -> None:
         chance = random.Random(seeds.getrandbits(64))
         everything = list(itertools.chain(*spoken))
-        for_phase = {p: [m for m in everything if table.rows[p][m.event]] for p in table.phases}
+        takes = {p: [m for m in everything if table.rows[p][m.event]] for p in table.phases}
+        refuses = {p: [m for m in everything if not table.rows[p][m.event]] for p in table.phases}
         phase = table.initial
-        for number in range(MESSAGES_A_RUN):
-            message = chance.choice((for_phase[phase] if number % EVERY == 0 else ()) or everything)
-            try:
-                answer = visits.tell(phase, data, message)
-            except Exception as error:  # whatever a guard or effect raises is what we are looking for
-                at = f"{machine.name} in {phase} with {data}, told {message}"
-                visits.fault = visits.fault or f"{at}: {type(error).__name__}: {error}"
-                return
-            if isinstance(answer, Step):
-                phase, data = answer.phase, answer.data
+        for _ in range(TURNS_A_RUN):
+            turn = chance.random()
+            if turn < SWEEPS:
+                told = refuses[phase]
+            elif turn < SWEEPS + BLIND or not takes[phase]:
+                told = [chance.choice(everything)]
+            else:
+                told = [chance.choice(takes[phase])]
+            for message in told:
+                try:
+                    answer = visits.tell(phase, data, message)
+                except Exception as error:  # whatever a guard or effect raises is what we are looking for
+                    at = f"{machine.name} in {phase} with {data}, told {message}"
+                    visits.fault = visits.fault or f"{at}: {type(error).__name__}: {error}"
+                    return
+                if isinstance(answer, Step):
+                    phase, data = answer.phase, answer.data
 
     for number in range(rounds):
         seed(number)(run)()
