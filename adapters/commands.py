@@ -1,4 +1,4 @@
-"""The commands: ``tenure verify`` and ``tenure explain`` (DESIGN 7). `tenure.adapters.cli` is how they are started."""
+"""The commands ``tenure verify``, ``explain`` and ``guards`` (DESIGN 7). `tenure.adapters.cli` is how they are started."""
 
 from __future__ import annotations
 
@@ -94,6 +94,67 @@ def verify(
     if junit_file is not None:
         _write(junit_file, junit.text(results))
     raise typer.Exit(worst(r.verdict for r in results).exit_status)
+
+
+@app.command()
+def explain(
+    module: Annotated[str, typer.Argument(metavar="MODULE", help="A module of the manifest.")],
+    without: Annotated[
+        str | None, typer.Option(metavar="GUARD", help="Tell the shortest story of what happens without it.")
+    ] = None,
+    diagram: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the story as a Mermaid sequence diagram; - for output.")
+    ] = None,
+    spec: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="A directory like spec/ of the repository.")
+    ] = None,
+) -> None:
+    """Say what a module asks; or, without one of its guards, tell what happens, step by step. Needs no Java.
+
+    Exit status: 0, 1 when the property still holds without the guard, 2 usage.
+    """
+    from tenure.adapters import explain as explaining
+
+    entry = explaining.module(spec if spec is not None else manifest.spec_directory(), module)
+    if without is None:
+        if diagram is not None:
+            raise TenureError("--diagram draws a story: say which with --without GUARD")
+        typer.echo("\n".join(explaining.overview(entry)))
+        return
+    found, lines = explaining.without(entry, without)
+    if diagram is None or str(diagram) != "-":
+        typer.echo("\n".join(lines))
+    if diagram is not None and found.violation is not None:
+        drawn = explaining.diagram(found)
+        if str(diagram) == "-":
+            typer.echo(drawn, nl=False)
+        else:
+            _write(diagram, drawn)
+    if found.violation is None:
+        raise typer.Exit(1)
+
+
+@app.command()
+def guards(
+    check: Annotated[bool, typer.Option("--check", help="Only say whether GUARDS.md is current.")] = False,
+    spec: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="A directory like spec/ of the repository.")
+    ] = None,
+) -> None:
+    """Print every guard and permit with its law, the property that breaks without it, and the length of the story.
+
+    Exit status: 0; 1 with --check when GUARDS.md of the directory says something else.
+    """
+    from tenure.adapters import guards_md
+
+    directory = spec if spec is not None else manifest.spec_directory()
+    if not check:
+        typer.echo(guards_md.text(directory), nl=False)
+        return
+    message = guards_md.drift(directory)
+    typer.echo(message or f"{directory / guards_md.FILE} is current")
+    if message:
+        raise typer.Exit(1)
 
 
 def as_json(results: Sequence[ModuleResult]) -> dict[str, Any]:

@@ -121,7 +121,7 @@ def values(hint: Any, words: Vocabulary) -> st.SearchStrategy[Any]:
             return st.sampled_from(list(words.strings))
         if attrs.has(hint):
             return instances(hint, words)
-    raise TypeError(f"{hint!r} in a machine's message or data: use attrs classes, str, int, bool, enum, tuple, frozenset")
+    raise TypeError(f"{hint!r} in a message or data: use attrs classes, str, int, bool, enum, tuple, frozenset")
 
 
 def _field(kind: type, name: str, hint: Any, words: Vocabulary) -> st.SearchStrategy[Any]:

@@ -19,7 +19,7 @@ import importlib.util
 import itertools
 import random
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 import attrs
@@ -305,7 +305,7 @@ def walk(graph: Graph[Any], rounds: int, wanted: int) -> tuple[set[tuple[int, st
     return taken, steps
 
 
-def _quietly(examples: int) -> Any:
+def _quietly(examples: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Settings of a run that looks for nothing to shrink and remembers nothing."""
     from hypothesis import HealthCheck, Phase, settings
 

@@ -156,10 +156,10 @@ def test_green(monkeypatch: pytest.MonkeyPatch) -> None:
     result = reach.reach(_entry(monkeypatch, chart=_Chart), "quick")
 
     assert Verdict.PASS is result.verdict
-    assert (4, 6) == (result.states, result.transitions)
-    assert [(6, 6), (5, 5)] == [
+    assert (result.states, result.transitions) == (4, 6)
+    assert [
         (row["visited"], row.get("transitions", row.get("rows"))) for row in result.detail
-    ]
+    ] == [(6, 6), (5, 5)]
 
 
 def test_unreachable_row(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -243,5 +243,5 @@ def test_smallest_configuration_is_walked(monkeypatch: pytest.MonkeyPatch) -> No
     small = attrs.evolve(entry.configs["some"], name="small", transitions=1)
     entry = attrs.evolve(entry, configs={**entry.configs, "small": small})
 
-    assert "small" == reach.pinned(entry)
-    assert "some" == reach.pinned(attrs.evolve(entry, reach="some"))
+    assert reach.pinned(entry) == "small"
+    assert reach.pinned(attrs.evolve(entry, reach="some")) == "some"

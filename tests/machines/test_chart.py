@@ -365,7 +365,8 @@ def test_guards_after_a_permit_are_no_subset() -> None:
     """Rows whose guards overlap without inclusion can be told apart."""
     table: Table[Any, Any, Any] = compile_chart(_rows(["holds", "holds_too"], ["holds"]))
 
-    assert ["[holds, holds_too]", "[holds]"] == [str(r).split("--go")[1].split("-->")[0] for r in table if r.event == "go"]
+    guards = [[g.name for g in row.guards] for row in table if row.event == "go"]
+    assert guards == [["holds", "holds_too"], ["holds"]]
 
 
 def test_inherited_chart_compiles() -> None:
@@ -378,10 +379,10 @@ def test_inherited_chart_compiles() -> None:
 
 def test_row_for_every_phase_and_event() -> None:
     """The table is total: `rows[phase][event]` exists everywhere, empty where the event is always refused."""
-    assert ("shut", "open") == DOOR.phases
+    assert DOOR.phases == ("shut", "open")
     assert {"ask", "back", "halt"} == set(DOOR.events)
     assert {p: set(DOOR.events) for p in DOOR.phases} == {p: set(DOOR.rows[p]) for p in DOOR.phases}
-    assert () == DOOR.rows["shut"]["back"]
+    assert DOOR.rows["shut"]["back"] == ()
     assert "shut         back               refused" in DOOR.text().splitlines()
 
 
@@ -510,7 +511,7 @@ def test_without_several() -> None:
 
 def test_without_nothing_is_the_table() -> None:
     """No name, no change."""
-    assert DOOR == DOOR.without()
+    assert DOOR.without() == DOOR
 
 
 def test_without_refuses_unknown_names() -> None:
@@ -521,7 +522,7 @@ def test_without_refuses_unknown_names() -> None:
 
 def test_guards_carry_their_mark() -> None:
     """The mark of a function is what `guards` answers, in the order of first use."""
-    assert ["first_holds", "second_holds", "willing"] == list(DOOR.guards)
-    assert (Kind.PERMIT, Law.UNKNOWN) == (DOOR.guards["willing"].kind, DOOR.guards["willing"].law)
+    assert list(DOOR.guards) == ["first_holds", "second_holds", "willing"]
+    assert (DOOR.guards["willing"].kind, DOOR.guards["willing"].law) == (Kind.PERMIT, Law.UNKNOWN)
     assert DOOR.guards["first_holds"] == mark_of(DoorChart.first_holds)
     assert mark_of(_unmarked) is None
