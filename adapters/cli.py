@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from tenure.adapters.errors import TenureError
 
 USAGE = 2
-INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

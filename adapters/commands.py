@@ -1,4 +1,4 @@
-"""The commands ``tenure verify``, ``explain`` and ``guards`` (DESIGN 7). `tenure.adapters.cli` is how they are started."""
+"""The commands ``tenure verify``, ``explain`` and ``guards`` (DESIGN 7); `tenure.adapters.cli` starts them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -80,8 +81,11 @@ def verify(
     options = Options(effort=effort, tlc=tlc, timeout=timeout, cache=cache.directory())
     started = time.perf_counter()
     to_stdout = json_file is not None and str(json_file) == "-"
-    console = Console(stderr=to_stdout)
-    results = _with_progress(console, [entries[name] for name in wanted], options)
+    console = terminal(stderr=to_stdout)
+    try:
+        results = _with_progress(console, [entries[name] for name in wanted], options)
+    except KeyboardInterrupt:
+        raise typer.Exit(INTERRUPTED) from None
     if pin:
         _print_pins(console, results)
     _report(console, results, time.perf_counter() - started)
@@ -157,6 +161,17 @@ def guards(
         raise typer.Exit(1)
 
 
+INTERRUPTED = 130
+PLAIN_WIDTH = 100
+"""Columns where there is no terminal to ask: enough for the table, so that a log shows it whole."""
+
+
+def terminal(*, stderr: bool = False) -> Console:
+    """Where people read."""
+    console = Console(stderr=stderr)
+    return console if console.is_terminal else Console(stderr=stderr, width=PLAIN_WIDTH)
+
+
 def as_json(results: Sequence[ModuleResult]) -> dict[str, Any]:
     """The shape of ``--json``."""
     return {
@@ -224,10 +239,10 @@ def _report(console: Console, results: Sequence[ModuleResult], seconds: float) -
                         Text(f"\n{row.get('verdict')} {result.module} {stage.stage}: {row.get('message', '')}"),
                         soft_wrap=True,
                     )
-    table = Table(title_justify="left")
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in ("module", "stage", "verdict"):
         table.add_column(name, no_wrap=True)
-    for name in ("seconds", "states", "transitions", "checks", "cached"):
+    for name in ("seconds", "states", "transitions", "checks"):
         table.add_column(name, justify="right", no_wrap=True)
     for result in results:
         for number, stage in enumerate(result.stages):
@@ -239,8 +254,7 @@ def _report(console: Console, results: Sequence[ModuleResult], seconds: float) -
                 f"{stage.seconds:.1f}",
                 f"{stage.states:,}",
                 f"{stage.transitions:,}",
-                str(len(stage.detail)),
-                str(cached) if cached else "",
+                f"{len(stage.detail)} ({cached} cached)" if cached else str(len(stage.detail)),
             )
         table.add_section()
     console.print(table)

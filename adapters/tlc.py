@@ -18,7 +18,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
@@ -101,11 +101,12 @@ class Tlc:
         *,
         dump: Path | None = None,
         timeout: float | None = None,
-        extra: Collection[str] = (),
+        brief: bool = False,
     ) -> Run:
         """Run `module`.tla of the directory `sources` with the configuration text `cfg`.
 
         `dump` names the file that gets the graph. `timeout` is in seconds; when it is over the answer is TIMEOUT.
+        `brief` says that the run will be short: Java's quick compiler alone halves it, and would double a long one.
         Raises `TlcMissing` when the command cannot be started.
         """
         with _workshop(sources) as room:
@@ -114,19 +115,23 @@ class Tlc:
             (room / "tmp").mkdir()
             arguments = ["-tool", "-deadlock", "-nowarning", "-workers", "1"]
             # A fixed fingerprint function: the order of liveness counterexamples must not depend on a random one.
-            arguments += ["-fp", "0", "-metadir", str(room / "states"), "-config", "run.cfg", *extra]
+            arguments += ["-fp", "0", "-metadir", str(room / "states"), "-config", "run.cfg"]
             if dump is not None:
                 arguments += ["-dump", "dot,actionlabels", str(room / "graph.dot")]
             started = time.perf_counter()
-            out, status = self._start([*arguments, f"{module}.tla"], room, timeout)
+            out, status = self._start([*arguments, f"{module}.tla"], room, timeout, brief)
             seconds = time.perf_counter() - started
             if dump is not None and (room / "graph.dot").exists():
                 shutil.move(room / "graph.dot", dump)
         return read(out, status, seconds, timeout)
 
-    def _start(self, arguments: list[str], room: Path, timeout: float | None) -> tuple[str, int | None]:
+    def _start(
+        self, arguments: list[str], room: Path, timeout: float | None, brief: bool
+    ) -> tuple[str, int | None]:
         environment = dict(os.environ)
         options = [f"-Djava.io.tmpdir={room / 'tmp'}", "-XX:+UseSerialGC", f"-Xmx{HEAP_MB}m"]
+        if brief:
+            options.append("-XX:TieredStopAtLevel=1")
         if self.script:
             given = environment.get("JAVA_TOOL_OPTIONS", "")
             environment["JAVA_TOOL_OPTIONS"] = f"{given} {options[0]}".strip()
@@ -147,6 +152,7 @@ class Tlc:
             )
         except OSError as error:
             raise TlcMissing(f"cannot start {command[0]} ({error.strerror}); {INSTALL}") from error
+        _RUNNING.add(process)
         try:
             out, _ = process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
@@ -155,7 +161,19 @@ class Tlc:
         except BaseException:
             _end(process)
             raise
+        finally:
+            _RUNNING.discard(process)
         return out, process.returncode
+
+
+_RUNNING: Final[set[subprocess.Popen[str]]] = set()
+
+
+def stop_all() -> None:
+    """End every run of this process at once, for a user who interrupts."""
+    for process in list(_RUNNING):
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 def _end(process: subprocess.Popen[str]) -> None:

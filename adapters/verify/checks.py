@@ -11,7 +11,7 @@ import shutil
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -24,6 +24,7 @@ from tenure.adapters.tlc import Answer, Run, Tlc, TlcMissing
 from tenure.adapters.verify import graphs
 from tenure.adapters.verify.coverage import NOTHING, Recorder, Taken
 from tenure.adapters.verify.manifest import ConfigEntry, GuardEntry, ModuleEntry
+from tenure.adapters.verify.reach import reach
 from tenure.adapters.verify.result import Value, Verdict
 from tenure.models.explore import Graph, LimitReached, Outcome, Violation, check
 
@@ -51,6 +52,8 @@ class Checked:
 
     rows: tuple[tuple[str, Row], ...]
     taken: Taken = NOTHING
+    totals: tuple[str, float, int, int] | None = None
+    """Stage, seconds, states and transitions, where they are not the sums over the rows."""
 
     @property
     def passed(self) -> bool:
@@ -240,7 +243,7 @@ class GuardCheck:
         where = f"{guard.name}: the manifest says that {self._names(guard.covered_by)} covers it"
         if tools.tlc is not None:
             cfg = self.config.cfg.text((guard.name,), [guard.property])
-            run = tools.tlc.run(self.entry.root, cfg, self.entry.spec, timeout=tools.timeout)
+            run = tools.tlc.run(self.entry.root, cfg, self.entry.spec, timeout=tools.timeout, brief=True)
             if run.answer is Answer.VIOLATED:
                 text = f"{where}, but without it alone TLC breaks {guard.property}"
                 found.append(_Stop(Verdict.FAIL, _lines(text, story.lines(story.of_run(run)))))
@@ -264,7 +267,7 @@ class GuardCheck:
             return None, None
         path = room / "red.dot"
         cfg = self.config.cfg.text(off, [guard.property])
-        run = tools.tlc.run(self.entry.root, cfg, self.entry.spec, dump=path, timeout=tools.timeout)
+        run = tools.tlc.run(self.entry.root, cfg, self.entry.spec, dump=path, timeout=tools.timeout, brief=True)
         if run.answer is Answer.HOLDS:
             text = f"{guard.property} still holds in TLC without {self._names(off)}, at {guard.config}"
             stops.append(_Stop(Verdict.FAIL, f"{text}: the guard or the property is idle"))
@@ -309,6 +312,31 @@ class GuardCheck:
         difference = _compare(graph, dump)
         row["seconds"] = round(time.perf_counter() - started, 2)
         return _row(row, Verdict.FAIL if difference else Verdict.PASS, f"{name}: {difference}" if difference else "")
+
+
+@attrs.frozen
+class ReachCheck:
+    """The stage `reach` of one module, whole."""
+
+    entry: ModuleEntry
+    effort: str
+
+    @property
+    def title(self) -> str:
+        return f"{self.entry.name} reach"
+
+    def key(self) -> tuple[str, ...]:
+        sizes = [f"{c.name} {c.states} {c.transitions}" for c in self.entry.configs.values()]
+        return ("reach", self.effort, str(self.entry.reach), *sizes)
+
+    def run(self, tools: Tools) -> Checked:
+        try:
+            found = reach(self.entry, self.effort)
+        except Exception as error:
+            message = f"the stage raised {type(error).__name__}: {error}{_place(error)}"
+            return Checked((("reach", _row({}, Verdict.FAIL, message)),))
+        rows = tuple(("reach", dict(row)) for row in found.detail)
+        return Checked(rows, totals=("reach", found.seconds, found.states, found.transitions))
 
 
 # -- the parts --------------------------------------------------------------------------------------------------------
@@ -391,7 +419,7 @@ def _dump(
     """TLC's graph without properties."""
     assert tools.tlc is not None
     path = room / "graph.dot"
-    run = tools.tlc.run(entry.root, config.cfg.text(off, ()), entry.spec, dump=path, timeout=tools.timeout)
+    run = tools.tlc.run(entry.root, config.cfg.text(off, ()), entry.spec, dump=path, timeout=tools.timeout, brief=True)
     if run.answer is not Answer.HOLDS:
         return None, _stop_of(run, config.name)
     return path, None
@@ -418,5 +446,3 @@ def guarded(check_: Check, tools: Tools) -> Checked:
     except TenureError as error:
         return Checked((("spec", _row({"config": check_.title}, Verdict.FAIL, str(error))),))
 
-
-Runner = Callable[[Check, Tools], Checked]

@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 
 from tenure.machines.chart import Message, Refused, Row, Step, Table, chosen
+from tenure.machines.laws import Kind
 from tenure.models.world import World
 
 
@@ -95,7 +96,8 @@ def missing(world: World[Any], taken: Taken) -> list[tuple[str, str]]:
                 name = name_of_refusal(table.name, phase, event, ())
                 if not table.rows[phase][event] and name not in taken.refusals:
                     found.append((name, f"{name}: never tried in any configuration"))
-        for guard in table.guards:
-            if guard not in taken.refusing:
+        for guard, mark in table.guards.items():
+            # A permit need not: it may be a permission without conditions, there to be taken away.
+            if mark.kind is Kind.GUARD and guard not in taken.refusing:
                 found.append((guard, f"guard {guard} of {table.name} never refuses anything in any configuration"))
     return found

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -11,9 +10,9 @@ from pathlib import Path
 
 import attrs
 
-from tenure.adapters.tlc import Tlc, TlcMissing, find
+from tenure.adapters.tlc import Tlc, TlcMissing, find, stop_all
 from tenure.adapters.verify.cache import Cache, digest, inputs
-from tenure.adapters.verify.checks import Check, Checked, ConfigCheck, GuardCheck, Row, Tools, guarded
+from tenure.adapters.verify.checks import Check, Checked, ConfigCheck, GuardCheck, ReachCheck, Row, Tools, guarded
 from tenure.adapters.verify.coverage import NOTHING, Taken, missing
 from tenure.adapters.verify.manifest import TYPE_OK, ManifestError, ModuleEntry
 from tenure.adapters.verify.result import ModuleResult, StageResult, Verdict, worst
@@ -57,7 +56,7 @@ def verify(
     """Verify the modules. Nothing that goes wrong in a check raises: it is a row with its verdict."""
     tlc, why = _tlc(options)
     tools = Tools(tlc, why, options.seconds)
-    checks: list[Check] = [check for entry in entries for check in _checks(entry)]
+    checks: list[Check] = [check for entry in entries for check in _checks(entry, options)]
     cache = _Kept(options, tools, entries)
     results = _run(checks, tools, cache, options, progress)
     return tuple(_module(entry, results, options) for entry in entries)
@@ -70,12 +69,13 @@ def _tlc(options: Options) -> tuple[Tlc | None, str]:
         return None, str(error)
 
 
-def _checks(entry: ModuleEntry) -> list[Check]:
+def _checks(entry: ModuleEntry, options: Options) -> list[Check]:
     """The largest first, so that the end is not one long run beside an idle core."""
+    found: list[Check] = [ReachCheck(entry, options.effort.value)] if "reach" in options.stages else []
     if entry.twin is None:
-        return []
+        return found
     known = [c for c in entry.configs.values() if c.name in entry.python_configs]
-    found: list[Check] = [ConfigCheck(entry, c) for c in sorted(known, key=lambda c: -c.states)]
+    found += [ConfigCheck(entry, c) for c in sorted(known, key=lambda c: -c.states)]
     names = {c.name for c in known}
     found += [GuardCheck(entry, g) for g in entry.guards.values() if g.config in names]
     return found
@@ -108,7 +108,9 @@ class _Kept:
         if not isinstance(found, dict):
             return None
         taken = Taken(*(frozenset(part) for part in found["taken"]))
-        return Checked(tuple((stage, row | {"cached": True}) for stage, row in found["rows"]), taken)
+        rows = tuple((stage, row | {"cached": True}) for stage, row in found["rows"])
+        totals = found["totals"]
+        return Checked(rows, taken, (totals[0], 0.0, *totals[2:]) if totals else None)
 
     def put(self, check: Check, checked: Checked) -> None:
         key = self.key(check)
@@ -116,7 +118,7 @@ class _Kept:
             return
         taken = checked.taken
         parts = [sorted(part) for part in (taken.actions, taken.rows, taken.refusals, taken.refusing)]
-        self.cache.put(key, {"rows": [list(pair) for pair in checked.rows], "taken": parts})
+        self.cache.put(key, {"rows": [list(pair) for pair in checked.rows], "taken": parts, "totals": checked.totals})
 
 
 def _run(
@@ -149,6 +151,7 @@ def _run(
                 told(checks[number])
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
+            stop_all()
             raise
     by_module: dict[str, list[Checked]] = defaultdict(list)
     for number, check in enumerate(checks):
@@ -162,34 +165,37 @@ def _run(
 def _module(entry: ModuleEntry, results: Mapping[str, list[Checked]], options: Options) -> ModuleResult:
     rows: dict[str, list[Row]] = {stage: [] for stage in STAGES}
     for problem in entry.problems:
+        if problem.stage == "reach":
+            continue  # the stage has it
         rows[problem.stage].append(
             {"problem": problem.name, "verdict": Verdict.FAIL.value, "message": problem.message}
         )
-    taken = NOTHING
+    taken, totals = NOTHING, {}
     for checked in results.get(entry.name, []):
         taken |= checked.taken
+        if checked.totals is not None:
+            totals[checked.totals[0]] = checked.totals[1:]
         for stage, row in checked.rows:
             rows[stage].append(row)
     if entry.twin is not None and entry.configs:
         rows["twin"] += _coverage(entry, taken, rows["twin"])
         rows["red"] += _idle_properties(entry, rows["red"])
-    stages = [_stage(stage, rows[stage]) for stage in ("spec", "twin", "red") if stage in options.stages]
-    if "reach" in options.stages:
-        reached = _reach(entry, options)
-        if reached is not None:
-            stages.append(reached)
-    return ModuleResult(entry.name, tuple(stages))
+    stages = tuple(_stage(stage, rows[stage], totals.get(stage)) for stage in STAGES if stage in options.stages)
+    return ModuleResult(entry.name, stages)
 
 
-def _stage(name: str, rows: Sequence[Row]) -> StageResult:
+def _stage(name: str, rows: Sequence[Row], totals: tuple[float, int, int] | None) -> StageResult:
     def total(key: str) -> float:
         return sum(v for row in rows if isinstance(v := row.get(key), (int, float)) and not isinstance(v, bool))
 
+    verdict = worst(Verdict(row["verdict"]) for row in rows)
+    if totals is not None:
+        return StageResult(name, verdict, round(totals[0], 2), totals[1], totals[2], tuple(rows))
     fresh = [row for row in rows if not row.get("cached")]
     seconds = sum(v for row in fresh if isinstance(v := row.get("seconds"), (int, float)))
     return StageResult(
         stage=name,
-        verdict=worst(Verdict(row["verdict"]) for row in rows),
+        verdict=verdict,
         seconds=round(seconds, 2),
         states=int(total("states")),
         transitions=int(total("transitions")),
@@ -238,17 +244,3 @@ def _idle_properties(entry: ModuleEntry, rows: Sequence[Row]) -> list[Row]:
         message = f"no guard needs property {name}: no red twin breaks it, so it may be trivially true"
         found.append({"property": name, "verdict": Verdict.FAIL.value, "message": message})
     return found
-
-
-def _reach(entry: ModuleEntry, options: Options) -> StageResult | None:
-    """The stage `reach`, where it is there."""
-    try:
-        from tenure.adapters.verify.reach import reach
-    except ModuleNotFoundError as error:
-        if error.name == "tenure.adapters.verify.reach":
-            return None
-        started = time.perf_counter()
-        message = f"{error.name} is not installed; install the extra: pip install 'tenure[verify]'"
-        row = {"verdict": Verdict.UNDETERMINED.value, "message": message}
-        return StageResult("reach", Verdict.UNDETERMINED, time.perf_counter() - started, 0, 0, (row,))
-    return reach(entry, options.effort.value)

@@ -1,0 +1,42 @@
+"""What every test gets: a Hypothesis profile, a cache of its own, and the certainty that it tests what is installed."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# `ci` is the default: the same examples on every machine, and an end. HYPOTHESIS_PROFILE picks another.
+settings.register_profile("dev", max_examples=50, deadline=None)
+settings.register_profile(
+    "ci",
+    max_examples=100,
+    derandomize=True,
+    database=None,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile("deep", max_examples=5_000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+BARE = frozenset({"machines", "models", "adapters", "spec"})
+"""The folders by the names that a second, uninstalled copy would have."""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _only_the_installed_package() -> Iterator[None]:
+    """pytest runs at the root of the repository, where the bare folders could be imported as a second copy."""
+    yield
+    bare = sorted(BARE & sys.modules.keys())
+    assert not bare, f"imported from the repository's root beside tenure.*: {', '.join(bare)}"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """No test reads or fills the cache of the user who runs it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TENURE_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
