@@ -7,6 +7,7 @@ Liveness is decided on the finished graph as the absence of a reachable fair cyc
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from typing import Generic
 
@@ -94,10 +95,12 @@ def check(world: World[S], names: Collection[str] | None = None, limit: int | No
     leads = {name: p for name, p in world.eventually().items() if name in wanted}
     if leads:
         fair = FairGraph(world, walk.graph)
-        for name, promise in leads.items():
-            broken = fair.refute(name, promise)
-            if broken is not None:
-                violations[name] = broken
+        for name, promises in leads.items():
+            for promise in promises if isinstance(promises, tuple) else (promises,):
+                broken = fair.refute(name, promise)
+                if broken is not None:
+                    violations[name] = broken
+                    break
     return Outcome(walk.graph, violations, True)
 
 
@@ -114,9 +117,8 @@ class _Walk(Generic[S]):
         self.inits: list[tuple[str, Callable[[S], bool]]] = []
         for name, refinement in world.refines().items():
             if name in wanted:
-                image = _Image(refinement.abstract, refinement.image)
-                self.inits.append((name, image.starts))
-                self.steps.append((name, image.follows))
+                self.inits.append((name, refinement.starts))
+                self.steps.append((name, refinement.follows))
         self.graph: Graph[S] = Graph([], {}, [], [], [], [])
 
     def run(self) -> Violation[S] | None:
@@ -154,7 +156,7 @@ class _Walk(Generic[S]):
                         parents.append((source, label))
                     edges.append((source, label, target))
                     for name, holds in steps:
-                        if not holds(state, after):
+                        if target != source and not holds(state, after):
                             story = [*graph.path(source), (graph.labels[label], after)]
                             return Violation(name, story)
                     if fresh and (broken := self._broken(after)) is not None:
@@ -174,29 +176,6 @@ class _Walk(Generic[S]):
             if not holds(state):
                 return name
         return None
-
-
-class _Image(Generic[S]):
-    """A refinement as a step property: the image of each step is a step of the abstract world, or stutters."""
-
-    def __init__(self, abstract: World[Hashable], image: Callable[[S], Hashable]) -> None:
-        self.image = image
-        self.actions = abstract.actions()
-        self.initial = set(abstract.initial())
-        self.successors: dict[Hashable, set[Hashable]] = {}
-
-    def starts(self, state: S) -> bool:
-        return self.image(state) in self.initial
-
-    def follows(self, before: S, after: S) -> bool:
-        source, target = self.image(before), self.image(after)
-        if source == target:
-            return True
-        known = self.successors.get(source)
-        if known is None:
-            known = {s for a in self.actions for args in a.args for s in a.body(source, *args)}
-            self.successors[source] = known
-        return target in known
 
 
 class FairGraph(Generic[S]):
@@ -222,25 +201,55 @@ class FairGraph(Generic[S]):
                     self.enabled[c].add(source)
 
     def refute(self, name: str, promise: LeadsTo[S]) -> Violation[S] | None:
-        """The story of a fair behaviour that breaks the promise, or None."""
+        """The shortest story, of those looked at, of a fair behaviour that breaks the promise; None if there is none.
+
+        A behaviour that stops where no fair action is enabled is looked at first, then, for each component in which a
+        fair behaviour can stay, the way to its nearest state and a round from there.
+        """
         states = self.graph.states
         lacking = {i for i, s in enumerate(states) if not promise.goal(s)}
-        starts = [i for i in sorted(lacking) if promise.premise(states[i])]
-        parents: dict[int, tuple[int, int]] = {i: (-1, -1) for i in starts}
-        queue = list(starts)
-        for source in queue:
-            for label, target in self.out[source]:
-                if target in lacking and target not in parents:
-                    parents[target] = (source, label)
-                    queue.append(target)
-        for component in self._fair_components(set(parents)):
-            return self._story(name, component, parents)
-        return None
+        parents, lengths = self._reached(lacking, [i for i in lacking if promise.premise(states[i])])
+        best: Violation[S] | None = None
+        quiet = next((i for i in lengths if not any(i in enabled for enabled in self.enabled)), None)
+        if quiet is not None:
+            best = self._story(name, quiet, parents, [])
+        entries = [(min(c, key=lengths.__getitem__), c) for c in self._fair_components(set(lengths)) if len(c) > 1]
+        for entry, component in sorted(entries, key=lambda found: (lengths[found[0]], found[0])):
+            if best is not None and best.length <= lengths[entry]:
+                break
+            story = self._story(name, entry, parents, self._round(component, entry))
+            if best is None or story.length < best.length:
+                best = story
+        return best
 
-    def _story(self, name: str, component: set[int], parents: dict[int, tuple[int, int]]) -> Violation[S]:
-        # The queue order of `parents` is breadth-first, so the first member found is the nearest.
-        entry = next(i for i in parents if i in component)
-        tail: list[tuple[tuple[str, tuple[Hashable, ...]] | None, S]] = []
+    def _reached(
+        self, lacking: set[int], starts: list[int]
+    ) -> tuple[dict[int, tuple[int, int]], dict[int, int]]:
+        """What is reached from `starts` without leaving `lacking`: (parent, label), and states on the way from Init.
+
+        The second is in the order of its values. A start has the parent (-1, -1): the way to it is the graph's own.
+        """
+        depth: list[int] = []
+        for parent, _ in self.graph.parents:
+            depth.append(1 if parent < 0 else depth[parent] + 1)
+        waiting = [(depth[i], i, -1, -1) for i in starts]
+        heapq.heapify(waiting)
+        parents: dict[int, tuple[int, int]] = {}
+        lengths: dict[int, int] = {}
+        while waiting:
+            length, node, source, label = heapq.heappop(waiting)
+            if node in lengths:
+                continue
+            lengths[node], parents[node] = length, (source, label)
+            for label, target in self.out[node]:
+                if target in lacking and target not in lengths:
+                    heapq.heappush(waiting, (length + 1, target, node, label))
+        return parents, lengths
+
+    def _story(
+        self, name: str, entry: int, parents: dict[int, tuple[int, int]], around: list[tuple[int, int, int]]
+    ) -> Violation[S]:
+        tail: list[tuple[Label | None, S]] = []
         number = entry
         while parents[number][0] >= 0:
             source, label = parents[number]
@@ -248,47 +257,59 @@ class FairGraph(Generic[S]):
             number = source
         story = [*self.graph.path(number), *tail[::-1]]
         loop = len(story) - 1
-        if len(component) > 1:
-            story += self._round(component, entry)
+        story += [(self.graph.labels[label], self.graph.states[target]) for _, label, target in around]
         return Violation(name, story, loop)
 
-    def _round(self, component: set[int], entry: int) -> list[tuple[Label | None, S]]:
-        """A walk from `entry` through one edge of every fair action taken in the component, and back."""
-        walk: list[tuple[Label | None, S]] = []
+    def _round(self, component: set[int], entry: int) -> list[tuple[int, int, int]]:
+        """A fair walk from `entry` and back: it takes, or passes a state that disables, whatever must be taken."""
+        walk: list[tuple[int, int, int]] = []
         here = entry
-        wanted = set(range(len(self.conditions)))
-        edges = [(s, label, t) for s in component for label, t in self.out[s] if t in component]
-        for source, label, target in edges:
-            if wanted.isdisjoint(self.member[label]):
-                continue
-            wanted -= set(self.member[label])
-            walk += self._within(component, here, source)
-            walk.append((self.graph.labels[label], self.graph.states[target]))
-            here = target
-        if not walk:
-            source, label, target = edges[0]
-            walk += self._within(component, here, source)
-            walk.append((self.graph.labels[label], self.graph.states[target]))
-            here = target
-        return walk + self._within(component, here, entry)
+        while True:
+            home = self._within(component, here, lambda node: node == entry)
+            unmet = self._unmet(entry, walk + home)
+            if unmet is None:
+                return walk + home
+            takes = {s for s in component for label, t in self.out[s] if t in component and unmet in self.member[label]}
+            weak = self.conditions[unmet].strength is Strength.WEAK
+            rests = component - self.enabled[unmet] if weak else set()
+            wanted = takes | rests
+            walk += self._within(component, here, wanted.__contains__)
+            here = walk[-1][2] if walk else entry
+            if here not in rests:
+                label, target = next(
+                    (label, t) for label, t in self.out[here] if t in component and unmet in self.member[label]
+                )
+                walk.append((here, label, target))
+                here = target
 
-    def _within(self, component: set[int], start: int, goal: int) -> list[tuple[Label | None, S]]:
+    def _unmet(self, entry: int, walk: list[tuple[int, int, int]]) -> int | None:
+        """The first condition under which it is not fair to repeat this walk for ever."""
+        passed = {entry, *(target for _, _, target in walk)}
+        taken = {c for _, label, _ in walk for c in self.member[label]}
+        for c, condition in enumerate(self.conditions):
+            enabled = passed & self.enabled[c]
+            if c not in taken and (enabled == passed if condition.strength is Strength.WEAK else enabled):
+                return c
+        return None
+
+    def _within(self, component: set[int], start: int, wanted: Callable[[int], bool]) -> list[tuple[int, int, int]]:
+        """The shortest walk in the component to a state that is wanted, as (source, label, target)."""
         parents: dict[int, tuple[int, int]] = {start: (-1, -1)}
         queue = [start]
-        for source in queue:
-            if goal in parents:
+        goal = start
+        for goal in queue:
+            if wanted(goal):
                 break
-            for label, target in self.out[source]:
+            for label, target in self.out[goal]:
                 if target in component and target not in parents:
-                    parents[target] = (source, label)
+                    parents[target] = (goal, label)
                     queue.append(target)
-        steps: list[tuple[Label | None, S]] = []
-        number = goal
-        while number != start:
-            source, label = parents[number]
-            steps.append((self.graph.labels[label], self.graph.states[number]))
-            number = source
-        return steps[::-1]
+        walk: list[tuple[int, int, int]] = []
+        while goal != start:
+            source, label = parents[goal]
+            walk.append((source, label, goal))
+            goal = source
+        return walk[::-1]
 
     def _fair_components(self, nodes: set[int]) -> Iterator[set[int]]:
         """Components (single stuttering states included) in which a fair behaviour can stay for ever."""

@@ -25,6 +25,7 @@ from tenure.machines.chart import D, M, O, Refused, Step, Table, step
 from tenure.machines.laws import Kind, Law, Mark
 
 S = TypeVar("S", bound=Hashable)
+A = TypeVar("A", bound=Hashable)
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V", bound=Hashable)
 
@@ -63,10 +64,33 @@ class LeadsTo(Generic[S]):
 
 @attrs.frozen
 class Refinement(Generic[S]):
-    """This world's safety refines `abstract`'s, under the state function `image` (INSTANCE ... WITH in the module)."""
+    """This world's safety refines another's, as two tests: of an initial state, and of a step (see `refine`)."""
 
-    abstract: "World[Hashable]"
-    image: Callable[[S], Hashable]
+    starts: Callable[[S], bool]
+    follows: Callable[[S, S], bool]
+
+
+def refine(abstract: World[A], image: Callable[[S], A]) -> Refinement[S]:
+    """Refinement of `abstract` under the state function `image` (``INSTANCE ... WITH`` in the module).
+
+    The image of an initial state is initial, and the image of each step is a step of `abstract` or stutters.
+    """
+    actions = abstract.actions()
+    initial = frozenset(abstract.initial())
+    successors: dict[A, frozenset[A]] = {}
+
+    def starts(state: S) -> bool:
+        return image(state) in initial
+
+    def follows(before: S, after: S) -> bool:
+        source, target = image(before), image(after)
+        if source == target:
+            return True
+        if source not in successors:
+            successors[source] = frozenset(s for a in actions for args in a.args for s in a.body(source, *args))
+        return target in successors[source]
+
+    return Refinement(starts, follows)
 
 
 @attrs.frozen
@@ -144,8 +168,8 @@ class World(Generic[S]):
         """Step properties ``[][P]_vars`` by name."""
         return {}
 
-    def eventually(self) -> Mapping[str, LeadsTo[S]]:
-        """Leads-to properties by name."""
+    def eventually(self) -> Mapping[str, LeadsTo[S] | tuple[LeadsTo[S], ...]]:
+        """Leads-to properties by name; a tuple is their conjunction (``\\A p : P(p) ~> Q(p)``)."""
         return {}
 
     def fairness(self) -> tuple[Fair, ...]:
@@ -183,7 +207,7 @@ class FrozenMap(Mapping[K, V]):
 
     def __hash__(self) -> int:
         if self._hash is None:
-            self._hash = hash(tuple(self._items.values()))
+            self._hash = hash(frozenset(self._items.items()))
         return self._hash
 
     def __eq__(self, other: object) -> bool:
