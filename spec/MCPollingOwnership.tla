@@ -1,0 +1,4 @@
+------------------------ MODULE MCPollingOwnership ------------------------
+(* Bounds for TLC: the names that a .cfg cannot spell itself. *)
+EXTENDS PollingOwnership
+=============================================================================
