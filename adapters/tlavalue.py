@@ -260,10 +260,8 @@ def canonical(thing: object) -> Value:
 
     Raises `NotAValue` for a type that stands for none (None and float among them).
     """
-    if isinstance(thing, bool):
-        return ("bool", thing)
-    if isinstance(thing, (int, str)):
-        return thing
+    if (plain := _plain(thing)) is not None:
+        return plain
     if isinstance(thing, tuple):
         return ("seq", tuple(map(canonical, thing)))
     if isinstance(thing, (frozenset, set)):
@@ -273,6 +271,18 @@ def canonical(thing: object) -> Value:
     if attrs.has(type(thing)):
         return function([(name, canonical(getattr(thing, name))) for name in fields(type(thing))])
     raise NotAValue(f"{type(thing).__name__} {thing!r} stands for no TLA+ value")
+
+
+def _plain(thing: object) -> Value | None:
+    """A boolean, number or string as its canonical value; an enumeration's member or other subclass loses its class,
+    so that no `__eq__` but TLA+'s decides."""
+    if isinstance(thing, bool):
+        return ("bool", thing)
+    if isinstance(thing, int):
+        return int(thing)
+    if isinstance(thing, str):
+        return str.__str__(thing)
+    return None
 
 
 _FIELDS: dict[type, tuple[str, ...]] = {}
@@ -294,9 +304,8 @@ class Renderer:
         self._known: dict[int, tuple[object, Value]] = {}
 
     def __call__(self, thing: object) -> Value:
-        if isinstance(thing, bool):
-            return ("bool", thing)
-        if isinstance(thing, (int, str)):
+        kind = type(thing)
+        if kind is str or kind is int:
             return thing
         key = id(thing)
         known = self._known.get(key)
@@ -307,6 +316,8 @@ class Renderer:
         return value
 
     def _fresh(self, thing: object) -> Value:
+        if (plain := _plain(thing)) is not None:
+            return plain
         if isinstance(thing, tuple):
             return ("seq", tuple(map(self, thing)))
         if isinstance(thing, (frozenset, set)):

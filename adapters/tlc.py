@@ -242,7 +242,10 @@ def _package(name: str, inside: str) -> Path:
 
 @functools.lru_cache(maxsize=8)
 def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError as error:
+        raise TlcMissing(f"{path}: {error.strerror}; {INSTALL}") from error
 
 
 # -- reading the answer -----------------------------------------------------------------------------------------------

@@ -43,7 +43,8 @@ class Tools:
     """Why there is no TLC, and what to install."""
     timeout: float
     """Seconds that one TLC run may take."""
-    states: int = STATES
+    states: int
+    """States that the explorer may find in one graph."""
 
 
 @attrs.frozen

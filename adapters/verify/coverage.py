@@ -20,7 +20,7 @@ class Taken:
     rows: frozenset[str]
     refusals: frozenset[str]
     refusing: frozenset[str]
-    """Guards that refused at least once."""
+    """Guards that stopped a row at least once, whether the event was refused then or a later row took it."""
 
     def __or__(self, other: Taken) -> Taken:
         return Taken(
@@ -40,6 +40,7 @@ class Recorder:
     def __init__(self) -> None:
         self.row_of: dict[tuple[str, int], Row[Any, Any, Any]] = {}
         self.refused: set[tuple[str, str, str, tuple[str, ...]]] = set()
+        self.passed_over: set[str] = set()
 
     def step(self, table: Table[Any, Any, Any], phase: str, data: Any, message: Message) -> Step[Any, Any] | Refused:
         """As `tenure.machines.chart.step`."""
@@ -50,6 +51,10 @@ class Recorder:
         key = (table.name, id(row))
         if key not in self.row_of:
             self.row_of[key] = row
+        for earlier in table.rows[phase][message.event]:
+            if earlier is row:
+                break
+            self.passed_over.update(next((g.name,) for g in earlier.guards if not g.holds(data, message)))
         if row.effect is None:
             return Step(row.target, data, ())
         after, outputs = row.effect(data, message)
@@ -65,7 +70,7 @@ class Recorder:
             frozenset(actions),
             frozenset(name_of_row(table, row) for (table, _), row in self.row_of.items()),
             frozenset(name_of_refusal(*refusal) for refusal in self.refused),
-            frozenset(guard for *_, guards in self.refused for guard in guards),
+            frozenset(guard for *_, guards in self.refused for guard in guards) | self.passed_over,
         )
 
 

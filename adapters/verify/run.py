@@ -12,7 +12,17 @@ import attrs
 
 from tenure.adapters.tlc import Tlc, TlcMissing, find, stop_all
 from tenure.adapters.verify.cache import Cache, digest, inputs
-from tenure.adapters.verify.checks import Check, Checked, ConfigCheck, GuardCheck, ReachCheck, Row, Tools, guarded
+from tenure.adapters.verify.checks import (
+    STATES,
+    Check,
+    Checked,
+    ConfigCheck,
+    GuardCheck,
+    ReachCheck,
+    Row,
+    Tools,
+    guarded,
+)
 from tenure.adapters.verify.coverage import NOTHING, Taken, missing
 from tenure.adapters.verify.manifest import TYPE_OK, ManifestError, ModuleEntry
 from tenure.adapters.verify.result import ModuleResult, StageResult, Verdict, worst
@@ -39,7 +49,11 @@ class Options:
     cache: Path | None = None
     """Where passed checks are kept; None keeps nothing."""
     workers: int = 2
+    """Checks at once, each with at most one JVM."""
+    states: int = STATES
+    """The explorer's limit on one graph."""
     stages: tuple[str, ...] = STAGES
+    """What to run. The graphs with a guard off, which belong to `twin`, come with `red`."""
 
     @property
     def seconds(self) -> float:
@@ -55,7 +69,7 @@ def verify(
 ) -> tuple[ModuleResult, ...]:
     """Verify the modules. Nothing that goes wrong in a check raises: it is a row with its verdict."""
     tlc, why = _tlc(options)
-    tools = Tools(tlc, why, options.seconds)
+    tools = Tools(tlc, why, options.seconds, options.states)
     checks: list[Check] = [check for entry in entries for check in _checks(entry, options)]
     cache = _Kept(options, tools, entries)
     results = _run(checks, tools, cache, options, progress)
@@ -75,9 +89,11 @@ def _checks(entry: ModuleEntry, options: Options) -> list[Check]:
     if entry.twin is None:
         return found
     known = [c for c in entry.configs.values() if c.name in entry.python_configs]
-    found += [ConfigCheck(entry, c) for c in sorted(known, key=lambda c: -c.states)]
-    names = {c.name for c in known}
-    found += [GuardCheck(entry, g) for g in entry.guards.values() if g.config in names]
+    if {"spec", "twin"} & set(options.stages):
+        found += [ConfigCheck(entry, c) for c in sorted(known, key=lambda c: -c.states)]
+    if "red" in options.stages:
+        names = {c.name for c in known}
+        found += [GuardCheck(entry, g) for g in entry.guards.values() if g.config in names]
     return found
 
 
