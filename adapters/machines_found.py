@@ -92,8 +92,10 @@ def _types(
     annotation = vars(module).get("__annotations__", {}).get(attribute)
     if isinstance(annotation, str):
         annotation = eval(annotation, vars(module))
+    if typing.get_origin(annotation) is Final:
+        (annotation,) = typing.get_args(annotation)
     arguments = typing.get_args(annotation)
-    if arguments:
+    if len(arguments) == 3:
         return arguments[0], tuple(_members(arguments[1]))
     named = (v for v in vars(module).values() if isinstance(v, type) and getattr(v, "event", None) in table.events)
     return None, tuple(named)

@@ -115,13 +115,13 @@ def values(hint: Any, words: Vocabulary) -> st.SearchStrategy[Any]:
             return st.sampled_from(hint)
         if issubclass(hint, bool):
             return st.booleans()
-        if issubclass(hint, int):
+        if issubclass(hint, (int, float)):
             return st.sampled_from(sorted(words.numbers))
         if issubclass(hint, str):
             return st.sampled_from(list(words.strings))
         if attrs.has(hint):
             return instances(hint, words)
-    raise TypeError(f"{hint!r} in a message or data: use attrs classes, str, int, bool, enum, tuple, frozenset")
+    raise TypeError(f"{hint!r} in a message or data: use attrs classes, str, numbers, bool, enum, tuple, frozenset")
 
 
 def _field(kind: type, name: str, hint: Any, words: Vocabulary) -> st.SearchStrategy[Any]:
