@@ -109,6 +109,9 @@ class Tlc:
         `brief` says that the run will be short: Java's quick compiler alone halves it, and would double a long one.
         Raises `TlcMissing` when the command cannot be started.
         """
+        if not (sources / f"{module}.tla").is_file():
+            message = f"there is no {module}.tla in {sources}"
+            return Run(Answer.ERROR, None, (), None, 0, False, message, -1, 0.0)
         with _workshop(sources) as room:
             (room / "run.cfg").write_text(cfg, encoding="utf-8")
             (room / "states").mkdir()

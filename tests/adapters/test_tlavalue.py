@@ -62,8 +62,8 @@ def test_every_shape_that_tlc_prints(printed: str, value: object) -> None:
 
 def test_long_values_wrap_over_lines() -> None:
     """TLC breaks a long value and indents it; the value is the same."""
-    wrapped = '[ alpha |->\n      [ phase |-> "a long phase name",\n        seen |-> {"alpha", "beta"} ],\n  beta |-> <<1,\n 2>> ]'
-    flat = '[beta |-> <<1, 2>>, alpha |-> [seen |-> {"beta", "alpha"}, phase |-> "a long phase name"]]'
+    wrapped = '[ alpha |->\n   [ phase |-> "a phase",\n     seen |-> {"alpha", "beta"} ],\n  beta |-> <<1,\n 2>> ]'
+    flat = '[beta |-> <<1, 2>>, alpha |-> [seen |-> {"beta", "alpha"}, phase |-> "a phase"]]'
     assert parse(flat) == parse(wrapped)
 
 
@@ -76,7 +76,9 @@ def test_a_record_is_a_function_on_strings() -> None:
     assert parse("[a |-> 1]") == parse('("a" :> 1)')
 
 
-@pytest.mark.parametrize("bad", ["", "[a |->", "<<1, 2", "{1 2}", "1 2", '"open', "[a -> 1]", "@", "(1 :> 2 @@)", "1.."])
+@pytest.mark.parametrize(
+    "bad", ["", "[a |->", "<<1, 2", "{1 2}", "1 2", '"open', "[a -> 1]", "@", "(1 :> 2 @@)", "1.."]
+)
 def test_what_tlc_does_not_print_is_refused(bad: str) -> None:
     with pytest.raises(NotAValue):
         parse(bad)
@@ -89,7 +91,7 @@ def test_a_function_has_one_value_for_an_argument() -> None:
 
 def test_a_printed_state_is_split_into_its_variables() -> None:
     state = parse_state('/\\ holder = "x\\n/\\\\ y = 1"\n/\\ phase = [ a |->\n   1,\n  b |-> 2 ]\n/\\ n = 3')
-    assert {"holder": "x\n/\\ y = 1", "phase": canonical(FrozenMap({"a": 1, "b": 2})), "n": 3} == state
+    assert state == {"holder": "x\n/\\ y = 1", "phase": canonical(FrozenMap({"a": 1, "b": 2})), "n": 3}
 
 
 def test_a_state_of_one_variable_has_no_bullet() -> None:
@@ -98,9 +100,8 @@ def test_a_state_of_one_variable_has_no_bullet() -> None:
 
 def test_what_a_twin_means() -> None:
     state = FrozenMap({"a": Record("idle", 1, True), "b": Record("busy", 0, False)})
-    assert parse('[b |-> [on |-> FALSE, phase |-> "busy", n |-> 0], a |-> [n |-> 1, on |-> TRUE, phase |-> "idle"]]') == (
-        canonical(state)
-    )
+    printed = '[b |-> [on |-> FALSE, phase |-> "busy", n |-> 0], a |-> [n |-> 1, on |-> TRUE, phase |-> "idle"]]'
+    assert parse(printed) == canonical(state)
     assert EMPTY == canonical(()) == canonical(FrozenMap({}))
     assert parse("<<{1}, {2}>>") == canonical(FrozenMap({1: frozenset({1}), 2: frozenset({2})}))
 
@@ -121,14 +122,14 @@ def test_what_stands_for_no_value_is_refused(thing: object) -> None:
         canonical(thing)
 
 
-names = st.text(alphabet=st.characters(codec="ascii", categories=["L", "N", "P", "Zs", "Cc"]), max_size=6)
+names = st.text(alphabet='abc XYZ09"\\\n\t/|->:@<>[]{}(),', max_size=8)
 things: st.SearchStrategy[Any] = st.recursive(
     st.booleans() | st.integers(-(2**31), 2**31 - 1) | st.sampled_from(["idle", 'q"', "back\\slash", "a\nb", "\\n"]),
     lambda inner: (
         st.lists(inner, max_size=3).map(tuple)
         | st.frozensets(inner, max_size=3)
         | st.dictionaries(st.sampled_from(["a", "b", "c d"]) | st.integers(-1, 3), inner, max_size=3).map(FrozenMap)
-        | st.builds(Record, names.filter(lambda s: all(c.isprintable() or c in "\n\t\r\f" for c in s)), st.integers(0, 5), st.booleans())
+        | st.builds(Record, names, st.integers(0, 5), st.booleans())
     ),
     max_leaves=12,
 )
