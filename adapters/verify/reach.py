@@ -26,11 +26,11 @@ import attrs
 
 from tenure.adapters.machines_found import Machine, machine_of
 from tenure.adapters.verify.manifest import ModuleEntry
+from tenure.adapters.verify.overheard import Overheard, overhear
 from tenure.adapters.verify.result import StageResult, Value, Verdict, worst
 from tenure.machines.chart import Refused, Step, Table, step
 from tenure.machines.laws import Kind
 from tenure.models.explore import Graph, LimitReached, explore
-from tenure.models.world import World
 
 Detail = dict[str, Value]
 
@@ -41,14 +41,18 @@ FLOOR: Final = 0.95
 NAMED: Final = 12
 """How many of the things that were not visited a message names."""
 
-ROUNDS: Final = {"quick": 30, "thorough": 100}
+ROUNDS: Final = {"quick": 60, "thorough": 300}
 """Rounds at most, each with a seed of its own; a run stops after the first round that leaves nothing to visit."""
 RUNS_A_ROUND: Final = 25
 TURNS_A_RUN: Final = 1_000
+TURNS_A_STAY: Final = 50
+"""After so many turns a run goes on from where a world was seen to bring the machine."""
 SWEEPS: Final = 0.1
-"""The part of the turns in which a machine is told everything that its phase has no row for."""
+"""The part of the turns in which a machine is told one message of each kind that its phase has no row for."""
 BLIND: Final = 0.15
 """The part of the turns in which it is told just anything."""
+HEARD: Final = 0.6
+"""The part of the turns in which it is told what a world would tell it, as far as that is known."""
 SPOKEN: Final = 4
 """Messages with fields that a run knows of each class; they are drawn afresh for every run."""
 WALKS_A_ROUND: Final = 200
@@ -119,15 +123,15 @@ def reach(entry: ModuleEntry, effort: str = "quick") -> StageResult:
         message = f"the twin {entry.twin_name} cannot be imported"
         detail.append({"verdict": Verdict.FAIL.value, "message": message})
     else:
-        told = Told()
         config = pinned(entry)
         if config is None:
             message = f"[{entry.name}] pins no configuration that walks could cover"
             detail.append({"verdict": Verdict.RAN_NOTHING.value, "message": message})
         else:
-            graph, row = _walks(entry, config, told, ROUNDS[effort])
+            graph, row = _walks(entry, config, ROUNDS[effort])
             detail.append(row)
-        detail += [_runs(table, told, ROUNDS[effort]) for table in entry.twin.tables]
+        overheard = overhear(entry) if graph is not None else Overheard()
+        detail += [_runs(table, overheard, ROUNDS[effort]) for table in entry.twin.tables]
     verdict = worst(Verdict(str(row["verdict"])) for row in detail)
     sizes = (len(graph.states), len(graph.transitions())) if graph else (0, 0)
     return StageResult("reach", verdict, time.perf_counter() - started, *sizes, tuple(detail))
@@ -140,46 +144,17 @@ def pinned(entry: ModuleEntry) -> str | None:
     return min(entry.configs, key=lambda c: (entry.configs[c].transitions, c), default=None)
 
 
-@attrs.define
-class Told:
-    """What a world was seen to tell each machine, and the data each machine starts with there."""
-
-    pairs: dict[str, dict[tuple[Any, Any], None]] = attrs.field(factory=dict)
-    starts: dict[str, dict[Any, None]] = attrs.field(factory=dict)
-    starting: bool = False
-
-    def listen(self, world: World[Any]) -> None:
-        """Overhear every call of `world.step` from now on."""
-
-        def overheard(table: Table[Any, Any, Any], phase: str, data: Any, message: Any) -> Step[Any, Any] | Refused:
-            self.pairs.setdefault(table.name, {})[data, message] = None
-            if self.starting and phase == table.initial:
-                self.starts.setdefault(table.name, {})[data] = None
-            return step(table, phase, data, message)
-
-        world.step = overheard
-
-    def starts_of(self, world: World[Any]) -> None:
-        """Try every action in the initial states, for the data that machines have there in their initial phase."""
-        self.starting = True
-        for state in world.initial():
-            for action in world.actions():
-                for args in action.args:
-                    tuple(action.body(state, *args))
-        self.starting = False
-
-
 # -- machines -----------------------------------------------------------------
 
 
-def _runs(table: Table[Any, Any, Any], told: Told, rounds: int) -> Detail:
+def _runs(table: Table[Any, Any, Any], overheard: Overheard, rounds: int) -> Detail:
     visits = Visits(table)
     try:
         machine = machine_of(table)
     except KeyError:
         message = f"{table.name} is no machine of tenure.machines, so nobody knows its messages"
         return {"table": table.name, "verdict": Verdict.FAIL.value, "message": message}
-    run_machine(machine, visits, told, rounds)
+    run_machine(machine, visits, overheard, rounds)
     row: Detail = {
         "table": table.name,
         "rows": len(visits.names),
@@ -193,20 +168,25 @@ def _runs(table: Table[Any, Any, Any], told: Told, rounds: int) -> Detail:
     return row
 
 
-def run_machine(machine: Machine, visits: Visits, told: Told, rounds: int) -> None:
-    """Tell the machine random messages, in rounds of runs from its initial phase, until all of it was visited.
+def run_machine(machine: Machine, visits: Visits, overheard: Overheard, rounds: int) -> None:
+    """Tell the machine random messages, in rounds of runs, until all of it was visited.
+
+    A run starts where the machine starts, and goes on from where a world was seen to bring it (always reachable).
 
     Of thirty events a phase takes one or two, and a run that offered all of them alike would hardly leave the first
-    phases. So a turn offers mostly a message that the phase has a row for, sometimes any message, and now and then all
-    those that the phase should refuse.
+    phases. So a turn mostly offers a message that the phase has a row for: any, or one that a world was heard to tell a
+    machine in this phase with these data. Sometimes it offers any message at all, and now and then all those that the
+    phase should refuse.
     """
     from hypothesis import given, seed
     from hypothesis import strategies as st
 
     from tenure.adapters import strategies
 
-    words = strategies.vocabulary_of(machine, told.pairs.get(machine.name, ()))
-    starts = list(told.starts.get(machine.name, ()))
+    words = strategies.vocabulary_of(machine, overheard.pairs(machine.name))
+    starts = list(overheard.starts.get(machine.name, ()))
+    heard = {key: list(messages) for key, messages in overheard.told.get(machine.name, {}).items()}
+    places = list(heard)
     table = visits.table
     first = st.sampled_from(starts) if starts else strategies.data(machine, words)
     each = [
@@ -220,14 +200,18 @@ def run_machine(machine: Machine, visits: Visits, told: Told, rounds: int) -> No
         chance = random.Random(seeds.getrandbits(64))
         everything = list(itertools.chain(*spoken))
         takes = {p: [m for m in everything if table.rows[p][m.event]] for p in table.phases}
-        refuses = {p: [m for m in everything if not table.rows[p][m.event]] for p in table.phases}
+        refuses = {p: [ms for ms in spoken if not table.rows[p][ms[0].event]] for p in table.phases}
         phase = table.initial
-        for _ in range(TURNS_A_RUN):
+        for number in range(TURNS_A_RUN):
+            if number % TURNS_A_STAY == 0 and number and heard:
+                phase, data = chance.choice(places)
             turn = chance.random()
             if turn < SWEEPS:
-                told = refuses[phase]
+                told = [chance.choice(messages) for messages in refuses[phase]]
             elif turn < SWEEPS + BLIND or not takes[phase]:
                 told = [chance.choice(everything)]
+            elif turn < SWEEPS + BLIND + HEARD and (phase, data) in heard:
+                told = [chance.choice(heard[phase, data])]
             else:
                 told = [chance.choice(takes[phase])]
             for message in told:
@@ -249,18 +233,17 @@ def run_machine(machine: Machine, visits: Visits, told: Told, rounds: int) -> No
 # -- worlds -------------------------------------------------------------------
 
 
-def _walks(entry: ModuleEntry, config: str, told: Told, rounds: int) -> tuple[Graph[Any] | None, Detail]:
+def _walks(entry: ModuleEntry, config: str, rounds: int) -> tuple[Graph[Any] | None, Detail]:
     row: Detail = {"graph": config, "verdict": Verdict.FAIL.value}
-    world = entry.world(config)
-    told.listen(world)
     try:
-        graph = explore(world, MOST_TRANSITIONS + 1)
+        graph = explore(entry.world(config), MOST_TRANSITIONS + 1)
     except LimitReached:
         return None, row | {"message": _too_large(config, f"more than {MOST_TRANSITIONS} states")}
+    except Exception as error:  # a twin that raises is what we are looking for
+        return None, row | {"message": f"{config}: exploring the twin raises {type(error).__name__}: {error}"}
     everything = graph.transitions()
     if len(everything) > MOST_TRANSITIONS:
         return graph, row | {"message": _too_large(config, f"{len(everything)} transitions")}
-    told.starts_of(world)
     taken, steps = walk(graph, rounds, len(everything))
     row |= {"transitions": len(everything), "visited": len(taken), "steps": steps}
     if not everything or len(taken) < FLOOR * len(everything):
