@@ -32,11 +32,16 @@ V = TypeVar("V", bound=Hashable)
 
 @attrs.frozen
 class Action(Generic[S]):
-    """One action of the module: its name, the parameters it ranges over, and its body."""
+    """One action of the module: its name, the parameters it ranges over, and its body.
+
+    `mutant` names the guard without which alone the action exists (in the module it carries ``Guard(mutant, FALSE)``);
+    it is empty for an action of the protocol or its environment.
+    """
 
     name: str
     body: Callable[..., Iterable[S]] = attrs.field(repr=False)
     args: tuple[tuple[Hashable, ...], ...] = ((),)
+    mutant: str = ""
 
 
 class Strength(enum.Enum):

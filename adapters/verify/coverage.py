@@ -41,10 +41,14 @@ class Recorder:
         self.row_of: dict[tuple[str, int], Row[Any, Any, Any]] = {}
         self.refused: set[tuple[str, str, str, tuple[str, ...]]] = set()
         self.passed_over: set[str] = set()
+        self.met: dict[tuple[str, str], tuple[Table[Any, Any, Any], dict[Any, None]]] = {}
+        self.sample: dict[tuple[str, str], Message] = {}
 
     def step(self, table: Table[Any, Any, Any], phase: str, data: Any, message: Message) -> Step[Any, Any] | Refused:
         """As `tenure.machines.chart.step`."""
         row = chosen(table, phase, data, message)
+        self.met.setdefault((table.name, phase), (table, {}))[1][data] = None
+        self.sample.setdefault((table.name, message.event), message)
         if isinstance(row, Refused):
             self.refused.add((table.name, phase, row.event, row.guards))
             return row
@@ -60,12 +64,28 @@ class Recorder:
         after, outputs = row.effect(data, message)
         return Step(row.target, after, outputs)
 
+    def sweep(self) -> None:
+        """Tell every machine, in every phase and with all data that were met, what its table always refuses there.
+
+        A world has no reason to send an answer that nobody asked for; a late one may arrive all the same.
+        """
+        for (name, phase), (table, met) in self.met.items():
+            for event, rows in table.rows[phase].items():
+                message = self.sample.get((name, event))
+                if rows or message is None:
+                    continue
+                for data in met:
+                    answer = chosen(table, phase, data, message)
+                    if isinstance(answer, Refused):
+                        self.refused.add((name, phase, event, answer.guards))
+
     def attach(self, world: World[Any]) -> None:
         """Record what `world` does from now on."""
         world.step = self.step
 
     def taken(self, actions: Iterable[str]) -> Taken:
-        """What was recorded, with the actions that the graph shows."""
+        """What was recorded and swept, with the actions that the graph shows."""
+        self.sweep()
         return Taken(
             frozenset(actions),
             frozenset(name_of_row(table, row) for (table, _), row in self.row_of.items()),
@@ -89,7 +109,9 @@ def missing(world: World[Any], taken: Taken) -> list[tuple[str, str]]:
     """What the configurations of a module never take together: (thing, message)."""
     found: list[tuple[str, str]] = []
     for action in world.actions():
-        if action.name not in taken.actions:
+        if action.mutant and action.name in taken.actions:
+            found.append((action.name, f"action {action.name} is taken although {action.mutant} is on"))
+        elif not action.mutant and action.name not in taken.actions:
             found.append((action.name, f"action {action.name} is never taken in any configuration"))
     for table in world.tables:
         for row in table:

@@ -45,7 +45,7 @@ class Options:
     tlc: str | None = None
     """A jar or a script to use in place of the pinned TLC."""
     timeout: float | None = None
-    """Seconds that one TLC run may take; 120 for quick, 1200 for thorough."""
+    """Seconds that one TLC run may take; 300 for quick, 1200 for thorough."""
     cache: Path | None = None
     """Where passed checks are kept; None keeps nothing."""
     workers: int = 2
@@ -57,7 +57,7 @@ class Options:
 
     @property
     def seconds(self) -> float:
-        return self.timeout or (120.0 if self.effort is Effort.QUICK else 1200.0)
+        return self.timeout or (300.0 if self.effort is Effort.QUICK else 1200.0)
 
 
 Progress = Callable[[str, int, int], None]
