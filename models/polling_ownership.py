@@ -7,27 +7,24 @@ The runtimes and their poll loops are the machines; their outputs are performed 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 import attrs
 
 from tenure.machines import poller as loop
 from tenure.machines import polling_ownership as own
-from tenure.machines.chart import Refused
+from tenure.machines.chart import Step
 from tenure.machines.laws import Law
 from tenure.machines.poller import POLLER, Loops
 from tenure.machines.polling_ownership import POLLING_OWNERSHIP, Acquire, Memory, Output, Report, Saw
-from tenure.models.world import Action, Fair, FrozenMap, LeadsTo, Strength, World, fair, prohibition
+from tenure.models.world import Action, Fair, FrozenMap, LeadsTo, Strength, World, fair, prohibition, taken
 
 
 @attrs.frozen(cache_hash=True)
-class Node:
-    """One runtime: its machine's phase and memory."""
+class Node(Memory):
+    """One runtime: its machine's memory and phase."""
 
-    phase: str
-    waiting: bool
-    shown: int
-    session: int
+    phase: str = "idle"
 
 
 @attrs.frozen(cache_hash=True)
@@ -93,18 +90,18 @@ def _config(causes: str, budget: int, *runtimes: str, thread_mode: bool = False,
 
 CONFIGS: Mapping[str, Config] = {
     "start": _config("start stop busy fail", 3),
-    "loss": _config("start pause force busy", 4),
+    "loss": _config("start pause force busy", 3),
     "takeover": _config("start confirm", 3),
-    "threads": _config("start confirm elect", 3, thread_mode=True),
+    "threads": _config("start stop suspend busy confirm elect", 3, thread_mode=True),
     "session": _config("start session suspend late crash", 4),
     "background": _config("start session", 2, background=True),
-    "reload": _config("start session suspend reload pause", 3, "old", "new"),
-    "all": _config("start stop suspend session busy pause force fail confirm crash", 3),
+    "reload": _config("start stop session suspend reload pause", 3, "old", "new"),
+    "all": _config("start stop suspend session busy pause force fail confirm crash", 4),
 }
 """The configurations of the manifest by name; each equals `spec/PollingOwnership_<name>.cfg`."""
 
 NONE: Final = Entry("none", "there", False, 0)
-IDLE: Final = Node("idle", False, 0, 0)
+IDLE: Final = Node()
 OFF: Final = Poll("off", 0)
 ALONE: Final = Outside(frozenset(), False, False, False, 0, False, 0)
 MODES: Final = frozenset({"plain", "force", "elect", "resume"})
@@ -117,18 +114,29 @@ _ANSWERS: Final[Mapping[str, own.Happening]] = {
     "start_polling": own.Launched(),
     "clean_up": own.Cleaned(),
 }
-_ACQUIRED, _ACQUIRE_FAILED, _FAILED = own.Acquired(), own.AcquireFailed(), own.Failed()
+_FORCE, _STOPS, _SUPERSEDED = own.Force(), own.Stop(), own.Superseded()
+_STOPPED, _RELEASED = own.Stopped(), own.Released()
+_ACQUIRED, _ACQUIRE_FAILED, _FAILED, _CLEAN_UP_FAILED = (
+    own.Acquired(), own.AcquireFailed(), own.Failed(), own.CleanUpFailed(),
+)  # fmt: skip
 _RETURNED: Final = {call: own.Returned(call == "register") for call in (*MODES, *_ANSWERS)}
+_ELECT: Final = [own.Elect(n) for n in range(5)]
+_DENIED: Final = [own.Denied(n) for n in range(5)]
+_SUSPENDS: Final = [own.Suspend(n) for n in range(4)]
+_AUTO_RUNS: Final = [own.AutoRun(alone) for alone in (False, True)]
+_RELEASE_FAILED: Final = [own.ReleaseFailed(passed) for passed in (False, True)]
+_REQUESTS: Final = [own.Request(passed) for passed in (False, True)]
 _LOOKS: Final = {
     (kind, saw, passed): kind(saw, passed)
     for kind in (own.Refreshed, own.Checked)
     for saw in ("mine", "other", "unknown")
     for passed in (False, True)
 }
+_START, _STOP, _ENDED = loop.Start(), loop.Stop(), loop.Ended()
+_BEGINS: Final = [loop.Begin(owned) for owned in (False, True)]
+_MINE: Final = {r: Entry(r, "here", True, 0) for r in ("old", "new")}
 
-
-def _grow(map_: FrozenMap[str, Node], key: str, value: Node) -> FrozenMap[str, Node]:
-    return map_ if map_[key] == value else map_.set(key, value)
+Taken = Step[Memory, Output]
 
 
 class _Draft:
@@ -147,20 +155,42 @@ class _Draft:
         self.reloaded = state.reloaded
         self.budget = state.budget
 
-    def around(self, r: str, **changes: object) -> None:
-        self.outside = self.outside.set(r, attrs.evolve(self.outside[r], **changes))
+    def around(self, r: str, **changes: Any) -> None:
+        """``[outside EXCEPT ![r].x = ...]``; attrs.evolve would be half of the explorer's time."""
+        before = self.outside[r]
+        get = changes.get
+        self.outside = self.outside.set(
+            r,
+            Outside(
+                get("calls", before.calls),
+                get("watched", before.watched),
+                get("asking", before.asking),
+                get("noticed", before.noticed),
+                get("live", before.live),
+                get("wish", before.wish),
+                get("closing", before.closing),
+            ),
+        )
 
     def done(self, state: State) -> Iterable[State]:
-        """The step, unless it changes nothing (the budget apart): such a step does not exist."""
+        """The step, unless it changes nothing but the budget: such a step does not exist."""
+        same = (
+            self.passed == state.passed
+            and self.busy == state.busy
+            and self.paused == state.paused
+            and self.reloaded == state.reloaded
+            and self.entry == state.entry
+            and self.node == state.node
+            and self.outside == state.outside
+            and self.poller == state.poller
+        )
+        if same:
+            return ()
         after = State(
             self.node, self.poller, self.outside, self.entry, self.passed, self.busy, self.paused, self.reloaded,
-            state.budget,
+            self.budget,
         )  # fmt: skip
-        if after == state:
-            return ()
-        if self.budget == state.budget:
-            return (after,)
-        return (attrs.evolve(after, budget=self.budget),)
+        return (after,)
 
 
 class PollingOwnership(World[State]):
@@ -179,8 +209,10 @@ class PollingOwnership(World[State]):
         self.config = config
         self.table = self.weakened(POLLING_OWNERSHIP)
         self.loops = self.weakened(POLLER)
+        self.heard: dict[tuple[Node, own.Happening], Taken | None] = {}
         self.runtimes = config.runtimes
         self.starts = {alone: own.Start(not config.background, alone) for alone in (False, True)}
+        self.unregistered = own.Unregistered(config.thread_mode)
         self.reload_possible = "old" in config.runtimes
 
     def initial(self) -> Iterable[State]:
@@ -246,63 +278,69 @@ class PollingOwnership(World[State]):
     def _runs(self, state: State, r: str) -> bool:
         return not state.paused and (r == "old" or state.reloaded)
 
-    def _tell(self, draft: _Draft, r: str, message: own.Happening) -> bool:
-        """Offer `message` to the runtime and perform what it answers; False when it refuses."""
-        node = draft.node[r]
-        result = self.step(self.table, node.phase, Memory(node.waiting, node.shown, node.session), message)
-        if isinstance(result, Refused):
-            return False
-        data = result.data
-        draft.node = _grow(draft.node, r, Node(result.phase, data.waiting, data.shown, data.session))
-        for output in result.outputs:
-            self._perform(draft, r, output)
-        return True
-
-    def _perform(self, draft: _Draft, r: str, output: Output) -> None:
-        if isinstance(output, Report):
-            return
-        if isinstance(output, Acquire):
-            draft.around(r, calls=draft.outside[r].calls | {output.mode})
-        elif output in ("register", "on_acquired", "start_polling", "clean_up", "release"):
-            draft.around(r, calls=draft.outside[r].calls | {output})
-            if output == "start_polling":
-                self._turn(draft, r, loop.Start())
-        elif output == "start_watchers":
-            draft.around(r, watched=True, noticed=False)
-        elif output == "stop_watchers":
-            draft.around(r, watched=False)
-        elif output == "stop_polling":
-            self._turn(draft, r, loop.Stop())
-        elif output == "transmit":
-            draft.around(r, asking=True)
+    def _hear(self, state: State, r: str, message: own.Happening) -> Taken | None:
+        """Offer `message` to the runtime, whatever its phase. A machine is a function: its answer is remembered."""
+        key = (state.node[r], message)
+        try:
+            return self.heard[key]
+        except KeyError:
+            done = self.heard[key] = taken(self.step(self.table, key[0].phase, key[0], message))
+            return done
 
     def _turn(self, draft: _Draft, r: str, message: loop.Happening) -> bool:
         """Offer `message` to the runtime's poller; False when it refuses."""
         poll = draft.poller[r]
-        result = self.step(self.loops, poll.phase, Loops(poll.live), message)
-        if isinstance(result, Refused):
-            return False
-        draft.poller = draft.poller.set(r, Poll(result.phase, result.data.live))
-        return True
+        done = taken(self.step(self.loops, poll.phase, Loops(poll.live), message))
+        if done is not None:
+            draft.poller = draft.poller.set(r, Poll(done.phase, done.data.live))
+        return done is not None
 
-    def _answered(self, draft: _Draft, r: str, call: str, message: own.Happening) -> None:
-        """`call` is answered: with `message`, or as the return of an abandoned run when that is refused."""
-        draft.around(r, calls=draft.outside[r].calls - {call})
-        if not self._tell(draft, r, message):
-            self._tell(draft, r, _RETURNED[call])
+    def _perform(self, draft: _Draft, r: str, done: Taken | None) -> None:
+        """What the runtime answered becomes true around it."""
+        if done is None:
+            return
+        data = done.data
+        draft.node = draft.node.set(r, Node(data.waiting, data.shown, data.session, done.phase))
+        for output in done.outputs:
+            if isinstance(output, Report):
+                continue
+            if isinstance(output, Acquire):
+                draft.around(r, calls=draft.outside[r].calls | {output.mode})
+            elif output in ("register", "on_acquired", "start_polling", "clean_up", "release"):
+                draft.around(r, calls=draft.outside[r].calls | {output})
+                if output == "start_polling":
+                    self._turn(draft, r, _START)
+            elif output == "start_watchers":
+                draft.around(r, watched=True, noticed=False)
+            elif output == "stop_watchers":
+                draft.around(r, watched=False)
+            elif output == "stop_polling":
+                self._turn(draft, r, _STOP)
+            elif output == "transmit":
+                draft.around(r, asking=True)
+
+    def _on(
+        self, state: State, r: str, message: own.Happening, call: str = "", cause: str = "", **around: Any
+    ) -> Iterable[State]:
+        """The runtime takes `message`: the answer to `call`, for a `cause` that costs, with `around` changed beside."""
+        done = self._hear(state, r, message)
+        if done is None or not self._runs(state, r) or (call and call not in state.outside[r].calls):
+            return ()
+        draft = _Draft(state)
+        if cause and not self._spend(draft, cause):
+            return ()
+        if call:
+            draft.around(r, calls=draft.outside[r].calls - {call})
+        self._perform(draft, r, done)
+        if around:
+            draft.around(r, **around)
+        return draft.done(state)
 
     def _spend(self, draft: _Draft, cause: str) -> bool:
         if cause not in self.config.causes or draft.budget == 0:
             return False
         draft.budget -= 1
         return True
-
-    def _simple(self, state: State, r: str, message: own.Happening, cause: str | None = None) -> Iterable[State]:
-        """A message from outside that needs nothing but a running process (and a cause)."""
-        draft = _Draft(state)
-        if not self._runs(state, r) or (cause is not None and not self._spend(draft, cause)):
-            return ()
-        return draft.done(state) if self._tell(draft, r, message) else ()
 
     # -- the registry -------------------------------------------------------------------------------------------------
 
@@ -325,11 +363,6 @@ class PollingOwnership(World[State]):
             return free and (entry.owner == r or self.guard("observed_still_there", exact))
         return free or (mode == "force" and self.guard("exact_owner", exact))
 
-    def _write(self, draft: _Draft, r: str) -> None:
-        if draft.entry.owner != r:
-            draft.entry = Entry(r, "here", True, 0)
-            draft.passed = False
-
     def _fresh_id(self, state: State) -> int:
         used = {node.shown for node in state.node.values()}
         return next(n for n in range(1, len(used) + 2) if n not in used)
@@ -342,20 +375,16 @@ class PollingOwnership(World[State]):
     # -- commands -----------------------------------------------------------------------------------------------------
 
     def _start(self, state: State, r: str) -> Iterable[State]:
-        return self._simple(state, r, self.starts[self._alone(state, r)], "start")
+        return self._on(state, r, self.starts[self._alone(state, r)], cause="start")
 
     def _force(self, state: State, r: str) -> Iterable[State]:
-        return self._simple(state, r, own.Force(), "confirm")
+        return self._on(state, r, _FORCE, cause="confirm")
 
     def _elect(self, state: State, r: str) -> Iterable[State]:
-        return self._simple(state, r, own.Elect(state.entry.id), "elect")
+        return self._on(state, r, _ELECT[state.entry.id], cause="elect")
 
     def _session_start(self, state: State, r: str) -> Iterable[State]:
         around, entry = state.outside[r], state.entry
-        draft = _Draft(state)
-        late = "late" in self.config.causes and around.closing == 0
-        if not self._runs(state, r) or (around.live != 0 and not late) or not self._spend(draft, "session"):
-            return ()
         session = next(n for n in (1, 2, 3) if n not in (around.live, around.closing))
         message = own.SessionStart(
             session=session,
@@ -366,131 +395,121 @@ class PollingOwnership(World[State]):
             stale=self._stale(state),
             same_process=entry.owner in self.runtimes and entry.owner != r,
         )
+        successor = "late" in self.config.causes and around.closing == 0
+        if around.live != 0 and not successor:
+            self._hear(state, r, message)
+            return ()
         at_rest = state.node[r].phase in AT_REST
         closing = around.live if around.live != 0 else around.closing
-        draft.around(r, live=session, closing=closing, wish=around.wish or at_rest)
-        return draft.done(state) if self._tell(draft, r, message) else ()
+        wish = around.wish or at_rest
+        return self._on(state, r, message, cause="session", live=session, closing=closing, wish=wish)
 
     def _stop(self, state: State, r: str) -> Iterable[State]:
-        draft = _Draft(state)
-        if not self._runs(state, r) or not self._spend(draft, "stop") or not self._tell(draft, r, own.Stop()):
-            return ()
-        draft.around(r, wish=False)
-        return draft.done(state)
+        return self._on(state, r, _STOPS, cause="stop", wish=False)
 
     def _suspend(self, state: State, r: str) -> Iterable[State]:
-        draft = _Draft(state)
-        if not self._runs(state, r) or not self._spend(draft, "suspend"):
-            return ()
-        if not self._tell(draft, r, own.Suspend(state.outside[r].live)):
-            return ()
-        draft.around(r, live=0, wish=False)
-        return draft.done(state)
+        return self._on(state, r, _SUSPENDS[state.outside[r].live], cause="suspend", live=0, wish=False)
 
     def _late_suspend(self, state: State, r: str) -> Iterable[State]:
         closing = state.outside[r].closing
         if not self._runs(state, r) or closing == 0:
             return ()
         draft = _Draft(state)
-        self._tell(draft, r, own.Suspend(closing))
+        self._perform(draft, r, self._hear(state, r, _SUSPENDS[closing]))
         draft.around(r, closing=0)
         return draft.done(state)
 
     # -- a start, step by step ----------------------------------------------------------------------------------------
 
     def _auto_run(self, state: State, r: str) -> Iterable[State]:
-        return self._simple(state, r, own.AutoRun(self._alone(state, r)))
+        return self._on(state, r, _AUTO_RUNS[self._alone(state, r)])
 
     def _acquire(self, state: State, r: str, mode: str) -> Iterable[State]:
+        won = self._won(state, r, mode)
+        done = self._hear(state, r, _ACQUIRED if won else _DENIED[state.entry.id])
+        if done is None:
+            done = self._hear(state, r, _RETURNED[mode])
         if not self._runs(state, r) or state.busy or mode not in state.outside[r].calls:
             return ()
-        draft = _Draft(state)
-        if self._won(state, r, mode):
-            self._write(draft, r)
-            self._answered(draft, r, mode, _ACQUIRED)
-        else:
-            self._answered(draft, r, mode, own.Denied(state.entry.id))
-        return draft.done(state)
+        return self._landed(state, r, mode, won, done)
 
     def _acquire_fails(self, state: State, r: str, mode: str, written: bool) -> Iterable[State]:
+        done = self._hear(state, r, _ACQUIRE_FAILED)
+        if done is None:
+            done = self._hear(state, r, _RETURNED[mode])
         if not self._runs(state, r) or not state.busy or mode not in state.outside[r].calls:
             return ()
+        if written and not self._won(state, r, mode):
+            return ()
+        return self._landed(state, r, mode, written, done)
+
+    def _landed(self, state: State, r: str, mode: str, written: bool, done: Taken | None) -> Iterable[State]:
+        """An acquire is over: what it wrote, and what the runtime made of its answer."""
         draft = _Draft(state)
-        if written:
-            if not self._won(state, r, mode):
-                return ()
-            self._write(draft, r)
-        self._answered(draft, r, mode, _ACQUIRE_FAILED)
+        if written and state.entry.owner != r:
+            draft.entry = _MINE[r]
+            draft.passed = False
+        draft.around(r, calls=state.outside[r].calls - {mode})
+        self._perform(draft, r, done)
         return draft.done(state)
 
     def _register(self, state: State, r: str) -> Iterable[State]:
+        after = self._on(state, r, _ANSWERS["register"], "register")
         possible = self.config.thread_mode and state.entry.owner == "other" and state.entry.live
-        return self._call(state, r, "register", _ANSWERS["register"]) if possible else ()
+        return after if possible else ()
 
     def _register_fails(self, state: State, r: str) -> Iterable[State]:
-        return self._call(state, r, "register", own.Unregistered(self.config.thread_mode))
-
-    def _call(
-        self, state: State, r: str, call: str, message: own.Happening, cause: str | None = None
-    ) -> Iterable[State]:
-        """The answer to a call, while the run that made it goes on."""
-        draft = _Draft(state)
-        if not self._runs(state, r) or call not in state.outside[r].calls:
-            return ()
-        if cause is not None and not self._spend(draft, cause):
-            return ()
-        draft.around(r, calls=draft.outside[r].calls - {call})
-        return draft.done(state) if self._tell(draft, r, message) else ()
+        return self._on(state, r, self.unregistered, "register")
 
     def _refresh(self, state: State, r: str) -> Iterable[State]:
-        if not self._runs(state, r) or not state.outside[r].watched:
-            return ()
-        draft = _Draft(state)
         first = state.node[r].phase == "refreshing"
         saw: Saw = "unknown"
         if not state.busy and (first or not state.passed):
             saw = "mine" if state.entry.owner == r else "other"
-        if saw == "mine":
-            draft.passed = False
-        return self._looked(state, draft, r, own.Refreshed, saw)
+        return self._looked(state, r, own.Refreshed, saw)
 
     def _check(self, state: State, r: str, fails: bool) -> Iterable[State]:
-        if not self._runs(state, r) or not state.outside[r].watched or (fails and not state.busy):
-            return ()
         saw: Saw = "unknown" if fails else "mine" if state.entry.owner == r else "other"
-        return self._looked(state, _Draft(state), r, own.Checked, saw)
+        return self._looked(state, r, own.Checked, saw) if state.busy or not fails else ()
 
-    def _looked(
-        self, state: State, draft: _Draft, r: str, kind: type[own.Refreshed | own.Checked], saw: Saw
-    ) -> Iterable[State]:
-        passed = state.passed
-        if not self._tell(draft, r, _LOOKS[kind, saw, passed]):
+    def _looked(self, state: State, r: str, kind: type[own.Refreshed | own.Checked], saw: Saw) -> Iterable[State]:
+        done = self._hear(state, r, _LOOKS[kind, saw, state.passed])
+        if done is None or not self._runs(state, r) or not state.outside[r].watched:
             return ()
-        if state.node[r].phase != "refreshing" and (saw == "other" or passed):
+        draft = _Draft(state)
+        if saw == "mine" and kind is own.Refreshed:
+            draft.passed = False
+        self._perform(draft, r, done)
+        if state.node[r].phase != "refreshing" and (saw == "other" or state.passed):
             draft.around(r, noticed=True)
         return draft.done(state)
 
     def _prepared(self, state: State, r: str) -> Iterable[State]:
-        return self._call(state, r, "on_acquired", _ANSWERS["on_acquired"])
+        return self._on(state, r, _ANSWERS["on_acquired"], "on_acquired")
 
     def _begin(self, state: State, r: str) -> Iterable[State]:
-        if not self._runs(state, r) or "start_polling" not in state.outside[r].calls:
-            return ()
+        done = self._hear(state, r, _ANSWERS["start_polling"])
         draft = _Draft(state)
-        if not self._turn(draft, r, loop.Begin(state.entry.owner == r and not state.passed)):
+        begun = self._turn(draft, r, _BEGINS[state.entry.owner == r and not state.passed])
+        if not begun or not self._runs(state, r) or "start_polling" not in state.outside[r].calls:
             return ()
-        self._answered(draft, r, "start_polling", _ANSWERS["start_polling"])
+        draft.around(r, calls=state.outside[r].calls - {"start_polling"})
+        self._perform(draft, r, done)
         return draft.done(state)
 
     def _fail(self, state: State, r: str) -> Iterable[State]:
-        call = {"preparing": "on_acquired", "launching": "start_polling"}.get(state.node[r].phase, "")
-        return self._call(state, r, call, _FAILED, "fail")
+        call = "on_acquired" if state.node[r].phase == "preparing" else "start_polling"
+        return self._on(state, r, _FAILED, call, "fail")
 
     def _return(self, state: State, r: str, call: str) -> Iterable[State]:
-        if not self._runs(state, r) or call not in state.outside[r].calls or self._tell(_Draft(state), r, _ANSWERS[call]):
+        late = self._hear(state, r, _RETURNED[call])
+        if call not in state.outside[r].calls or not self._runs(state, r):
+            return ()
+        if self._hear(state, r, _ANSWERS[call]) is not None:
             return ()
         draft = _Draft(state)
-        self._answered(draft, r, call, _RETURNED[call])
+        draft.around(r, calls=state.outside[r].calls - {call})
+        self._perform(draft, r, late)
         return draft.done(state)
 
     # -- its end ------------------------------------------------------------------------------------------------------
@@ -499,62 +518,61 @@ class PollingOwnership(World[State]):
         draft = _Draft(state)
         if not self._runs(state, r) or state.poller[r].phase != "running" or not self._spend(draft, "fail"):
             return ()
-        self._turn(draft, r, loop.Ended())
-        self._tell(draft, r, _FAILED)
+        self._turn(draft, r, _ENDED)
+        self._perform(draft, r, self._hear(state, r, _FAILED))
         return draft.done(state)
 
     def _loop_ends(self, state: State, r: str) -> Iterable[State]:
         if not self._runs(state, r) or state.poller[r].phase == "running" or state.poller[r].live == 0:
             return ()
         draft = _Draft(state)
-        self._turn(draft, r, loop.Ended())
+        self._turn(draft, r, _ENDED)
         draft.around(r, asking=False, noticed=False)
         return draft.done(state)
 
     def _clean_up(self, state: State, r: str) -> Iterable[State]:
-        return self._call(state, r, "clean_up", _ANSWERS["clean_up"])
+        return self._on(state, r, _ANSWERS["clean_up"], "clean_up")
 
     def _clean_up_fails(self, state: State, r: str) -> Iterable[State]:
+        done = self._hear(state, r, _CLEAN_UP_FAILED)
         draft = _Draft(state)
-        if not self._runs(state, r) or state.node[r].phase != "cleaning" or not self._spend(draft, "fail"):
+        if not self._runs(state, r) or "clean_up" not in state.outside[r].calls or not self._spend(draft, "fail"):
             return ()
-        if "clean_up" not in state.outside[r].calls:
+        if state.node[r].phase != "cleaning":
             return ()
         draft.around(r, calls=draft.outside[r].calls - {"clean_up"})
-        self._tell(draft, r, own.CleanUpFailed())
+        self._perform(draft, r, done)
         return draft.done(state)
 
     def _stopped(self, state: State, r: str) -> Iterable[State]:
-        poll = state.poller[r]
-        draft = _Draft(state)
-        if not self._runs(state, r) or poll.phase != "off" or poll.live != 0 or not self._tell(draft, r, own.Stopped()):
-            return ()
-        draft.around(r, asking=False, noticed=False)
-        return draft.done(state)
+        after = self._on(state, r, _STOPPED, asking=False, noticed=False)
+        return after if state.poller[r] == OFF else ()
 
     def _release(self, state: State, r: str) -> Iterable[State]:
+        done = self._hear(state, r, _RELEASED)
         if not self._runs(state, r) or state.busy or "release" not in state.outside[r].calls:
             return ()
         draft = _Draft(state)
         if state.entry.owner == r:
             draft.entry, draft.passed = NONE, False
-        draft.around(r, calls=draft.outside[r].calls - {"release"})
-        self._tell(draft, r, own.Released())
+        draft.around(r, calls=state.outside[r].calls - {"release"})
+        self._perform(draft, r, done)
         return draft.done(state)
 
     def _release_fails(self, state: State, r: str) -> Iterable[State]:
+        done = self._hear(state, r, _RELEASE_FAILED[state.passed])
         if not self._runs(state, r) or not state.busy or "release" not in state.outside[r].calls:
             return ()
         draft = _Draft(state)
-        draft.around(r, calls=draft.outside[r].calls - {"release"})
-        self._tell(draft, r, own.ReleaseFailed(state.passed))
+        draft.around(r, calls=state.outside[r].calls - {"release"})
+        self._perform(draft, r, done)
         return draft.done(state)
 
     def _supersede(self, state: State, r: str) -> Iterable[State]:
-        return self._simple(state, r, own.Superseded()) if r == "old" and state.reloaded else ()
+        return self._on(state, r, _SUPERSEDED) if r == "old" and state.reloaded else ()
 
     def _request(self, state: State, r: str) -> Iterable[State]:
-        return self._simple(state, r, own.Request(state.passed))
+        return self._on(state, r, _REQUESTS[state.passed])
 
     def _answer(self, state: State, r: str) -> Iterable[State]:
         if not state.outside[r].asking:
@@ -634,7 +652,9 @@ class PollingOwnership(World[State]):
 
     def _foreign_dies(self, state: State) -> Iterable[State]:
         entry = state.entry
-        return (attrs.evolve(state, entry=attrs.evolve(entry, live=False)),) if entry.owner == "other" and entry.live else ()
+        if entry.owner != "other" or not entry.live:
+            return ()
+        return (attrs.evolve(state, entry=attrs.evolve(entry, live=False)),)
 
     def _foreign_leaves(self, state: State) -> Iterable[State]:
         return (attrs.evolve(state, entry=NONE),) if state.entry.owner == "other" and not state.busy else ()

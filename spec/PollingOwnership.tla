@@ -143,7 +143,7 @@ Stop(r) ==
 SessionEnds(r, around) ==
     LET halts == node[r].phase \in Entering \cup Starting \cup {"active"}
     IN  /\ node' = [node EXCEPT ![r] =
-             IF halts THEN [@ EXCEPT !.phase = "suspending", !.shown = Shown(r, @.waiting), !.session = 0]
+             IF halts THEN [@ EXCEPT !.phase = "suspending", !.shown = Shown(r, node[r].waiting), !.session = 0]
              ELSE IF @.phase = "follower" THEN Idle ELSE [@ EXCEPT !.session = 0]]
         /\ poller' = IF halts THEN [poller EXCEPT ![r].phase = "off"] ELSE poller
         /\ outside' = [outside EXCEPT ![r] = [around EXCEPT !.watched = @ /\ ~halts]]
@@ -500,11 +500,11 @@ TypeOK ==
     /\ \A r \in Runtimes :
           /\ node[r].phase \in AtRest \cup Entering \cup Starting \cup Abandoned
                                \cup {"follower", "active", "cleaning", "releasing"}
-          /\ node[r].waiting \in BOOLEAN /\ node[r].shown \in 0..2 /\ node[r].session \in 0..3
+          /\ node[r].waiting \in BOOLEAN /\ node[r].shown \in 0..3 /\ node[r].session \in 0..3
           /\ poller[r].phase \in {"off", "pending", "running"} /\ poller[r].live \in 0..Budget
           /\ outside[r].calls \subseteq Modes \cup CallNames \cup {"release"}
           /\ outside[r].watched = (node[r].phase \in Starting \cup {"active", "cleaning"})
-    /\ entry.owner \in Runtimes \cup {"former", "other", "none"} /\ entry.id \in 0..2
+    /\ entry.owner \in Runtimes \cup {"former", "other", "none"} /\ entry.id \in 0..3
     /\ {passed, busy, paused, reloaded} \subseteq BOOLEAN /\ budget \in 0..Budget
 
 (* A loop begins only while its runtime owns a healthy lease. *)
