@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -231,15 +232,17 @@ _STYLES = {
 }
 
 
+def _is_bad(row: Mapping[str, object]) -> bool:
+    return row.get("verdict") != Verdict.PASS.value
+
+
 def _report(console: Console, results: Sequence[ModuleResult], seconds: float) -> None:
     for result in results:
         for stage in result.stages:
-            for row in stage.detail:
-                if row.get("verdict") != Verdict.PASS.value:
-                    console.print(
-                        Text(f"\n{row.get('verdict')} {result.module} {stage.stage}: {row.get('message', '')}"),
-                        soft_wrap=True,
-                    )
+            bad = [(str(row["verdict"]), str(row.get("message", ""))) for row in stage.detail if _is_bad(row)]
+            for (said, message), times in Counter(bad).items():
+                again = f" ({times} times)" if times > 1 else ""
+                console.print(Text(f"\n{said} {result.module} {stage.stage}{again}: {message}"), soft_wrap=True)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in ("module", "stage", "verdict"):
         table.add_column(name, no_wrap=True)

@@ -107,7 +107,7 @@ class Tlc:
 
         `dump` names the file that gets the graph. `timeout` is in seconds; when it is over the answer is TIMEOUT.
         `brief` says that the run will be short: Java's quick compiler alone halves it, and would double a long one.
-        Raises `TlcMissing` when the command cannot be started.
+        Raises `TlcMissing` when the command cannot be started, or is no TLC.
         """
         if not (sources / f"{module}.tla").is_file():
             message = f"there is no {module}.tla in {sources}"
@@ -126,6 +126,9 @@ class Tlc:
             seconds = time.perf_counter() - started
             if dump is not None and (room / "graph.dot").exists():
                 shutil.move(room / "graph.dot", dump)
+        if status is not None and "@!@!@STARTMSG" not in out:
+            said = " ".join(out.split())[:200] or "it printed nothing"
+            raise TlcMissing(f"{self.command[0]} ran no TLC (status {status}: {said}); {INSTALL}")
         return read(out, status, seconds, timeout)
 
     def _start(

@@ -71,6 +71,10 @@ class Check(Protocol):
     def title(self) -> str:
         """For the progress line."""
 
+    @property
+    def stages(self) -> tuple[str, ...]:
+        """The stages that this check has rows for."""
+
     def key(self) -> tuple[str, ...]:
         """What distinguishes this check among those of its module, its configuration's text included."""
 
@@ -87,6 +91,10 @@ class ConfigCheck:
     @property
     def title(self) -> str:
         return f"{self.entry.name} {self.config.name}"
+
+    @property
+    def stages(self) -> tuple[str, ...]:
+        return ("spec", "twin")
 
     def key(self) -> tuple[str, ...]:
         config = self.config
@@ -183,6 +191,10 @@ class GuardCheck:
     @property
     def title(self) -> str:
         return f"{self.entry.name} without {self.guard.name}"
+
+    @property
+    def stages(self) -> tuple[str, ...]:
+        return ("red", "twin")
 
     def key(self) -> tuple[str, ...]:
         guard = self.guard
@@ -326,6 +338,10 @@ class ReachCheck:
     def title(self) -> str:
         return f"{self.entry.name} reach"
 
+    @property
+    def stages(self) -> tuple[str, ...]:
+        return ("reach",)
+
     def key(self) -> tuple[str, ...]:
         sizes = [f"{c.name} {c.states} {c.transitions}" for c in self.entry.configs.values()]
         return ("reach", self.effort, str(self.entry.reach), *sizes)
@@ -439,11 +455,20 @@ def _compare(graph: Graph[Any], path: Path) -> str:
 
 
 def guarded(check_: Check, tools: Tools) -> Checked:
-    """Run a check; TLC that cannot start is UNDETERMINED, anything else unforeseen a failure that says where."""
+    """Run a check, and answer rows whatever happens: TLC that does not start leaves the twin's half, anything
+    unforeseen is a failure that says where."""
     try:
         return check_.run(tools)
     except TlcMissing as error:
-        return Checked((("spec", _row({"config": check_.title}, Verdict.UNDETERMINED, str(error))),))
+        if tools.tlc is not None:
+            return guarded(check_, attrs.evolve(tools, tlc=None, missing=str(error)))
+        return _failed(check_, str(error))
     except TenureError as error:
-        return Checked((("spec", _row({"config": check_.title}, Verdict.FAIL, str(error))),))
+        return _failed(check_, str(error))
+    except Exception as error:
+        return _failed(check_, f"the verifier raised {type(error).__name__}: {error}{_place(error)}")
 
+
+def _failed(check_: Check, message: str) -> Checked:
+    row = _row({"check": check_.title}, Verdict.FAIL, f"{check_.title}: {message}")
+    return Checked(tuple((stage, dict(row)) for stage in check_.stages))

@@ -170,6 +170,13 @@ def test_a_script_on_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert (str(tmp_path / "my-tlc"),) == tlc.find("my-tlc").command
 
 
+def test_a_script_that_runs_no_tlc(sources: Path, tmp_path: Path) -> None:
+    """As a tlc script does where there is no Java."""
+    shim = script(tmp_path / "tlc", "#!/bin/sh\necho java: not found >&2\nexit 127\n")
+    with pytest.raises(TlcMissing, match=r"ran no TLC \(status 127: java: not found\).*pip install"):
+        tlc.find(str(shim)).run("Counter", cfg(), sources)
+
+
 def test_what_is_no_tlc_is_said(tmp_path: Path) -> None:
     plain = tmp_path / "plain"
     plain.write_text("", encoding="utf-8")

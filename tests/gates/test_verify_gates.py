@@ -409,9 +409,10 @@ def test_java_that_cannot_start(bench: Bench, monkeypatch: pytest.MonkeyPatch, t
     broken = tmp_path / "tlc"
     broken.write_text("#!/nonexistent/interpreter\n", encoding="utf-8")
     broken.chmod(broken.stat().st_mode | stat.S_IXUSR)
-    result = bench.verify("spec", "twin", tlc=str(broken))
-    assert stage(result, "spec") is Verdict.UNDETERMINED
+    result = bench.verify(tlc=str(broken))
+    assert [stage(result, s) for s in STAGES] == [Verdict.UNDETERMINED] * 3
     assert "cannot start" in messages(result, "spec")
+    assert "cannot start" in messages(result, "red")
 
 
 def test_a_run_that_takes_too_long(bench: Bench, tmp_path: Path) -> None:

