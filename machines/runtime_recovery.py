@@ -208,11 +208,7 @@ class RuntimeRecoveryChart(StateMachine):
     connected = State()
     blocked = State()
 
-    connect = (
-        idle.to(starting, on="ask")
-        | connected.to(starting, on="ask")
-        | blocked.to(starting, on="ask")
-    )
+    connect = idle.to(starting, on="ask") | connected.to(starting, on="ask") | blocked.to(starting, on="ask")
     started = starting.to(connected, on="poll")
     start_refused = starting.to(idle)
     start_failed = starting.to(looking, cond=["first_failure"]) | starting.to(blocked, on="say_restart")
