@@ -23,7 +23,7 @@ from tenure.adapters.errors import TenureError
 from tenure.adapters.tlc import Answer, Run, Tlc, TlcMissing
 from tenure.adapters.verify import graphs
 from tenure.adapters.verify.coverage import NOTHING, Recorder, Taken
-from tenure.adapters.verify.manifest import ConfigEntry, GuardEntry, ModuleEntry
+from tenure.adapters.verify.manifest import TYPE_OK, ConfigEntry, GuardEntry, ModuleEntry
 from tenure.adapters.verify.reach import reach
 from tenure.adapters.verify.result import Value, Verdict
 from tenure.models.explore import Graph, LimitReached, Outcome, Violation, check
@@ -141,7 +141,7 @@ class ConfigCheck:
         row: Row = {"config": config.name, "off": []}
         started = time.perf_counter()
         recorder = Recorder()
-        outcome = _explore(entry, config.name, (), None, tools, recorder)
+        outcome = _explore(entry, config.name, (), [n for n in config.cfg.names if n != TYPE_OK], tools, recorder)
         if isinstance(outcome, _Stop):
             return _row(row, outcome.verdict, f"{config.name}: {outcome.message}"), NOTHING
         broken = outcome.violations

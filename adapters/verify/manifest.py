@@ -202,6 +202,7 @@ class _Reader:
         for name in sorted(files_there - listed.keys()):
             place = f"[{self.name}.config.{name}]"
             self.problem("spec", name, f"{self.name}_{name}.cfg is there, the manifest has no {place}")
+        unchecked: dict[str, None] | None = None
         for name, table in listed.items():
             where = f"config.{name}"
             if not isinstance(table, dict):
@@ -222,23 +223,29 @@ class _Reader:
                 if name not in python:
                     self.problem("twin", name, f"the twin's CONFIGS has no {name}")
                     continue
-                self._properties(name, twin, python[name], found)
+                known = self._properties(name, twin, python[name], found)
+                unchecked = dict.fromkeys(known) if unchecked is None else unchecked
+                for checked in found.names:
+                    unchecked.pop(checked, None)
             yield name, ConfigEntry(name, found, states or 0, transitions or 0)
+        for name in unchecked or ():
+            self.problem("twin", name, f"no configuration checks the twin's property {name}: only in the twin: {name}")
 
-    def _properties(self, name: str, twin: Any, config: Any, found: cfg.Cfg) -> None:
+    def _properties(self, name: str, twin: Any, config: Any, found: cfg.Cfg) -> Iterable[str]:
+        """A configuration checks some of the twin's properties, and nothing that the twin has not; answers them all."""
         try:
             world: World[Any] = twin(config)
         except Exception as error:
             self.problem("twin", name, f"the twin cannot be built: {type(error).__name__}: {error}")
-            return
-        invariants = set(found.invariants) - {TYPE_OK}
-        if invariants != world.invariants().keys():
-            unlike = _unlike("INVARIANTS", invariants, "the twin's invariants()", world.invariants())
-            self.problem("twin", name, f"{name}: {unlike}")
+            return ()
         others = {*world.steps(), *world.eventually(), *world.refines()}
-        if set(found.properties) != others:
-            unlike = _unlike("PROPERTIES", found.properties, "the twin's steps(), eventually(), refines()", others)
-            self.problem("twin", name, f"{name}: {unlike}")
+        for kind, listed, known in (
+            ("INVARIANTS", set(found.invariants) - {TYPE_OK}, set(world.invariants())),
+            ("PROPERTIES", set(found.properties), others),
+        ):
+            if not listed <= known:
+                self.problem("twin", name, f"{name}: the twin has no {', '.join(sorted(listed - known))} of {kind}")
+        return [*world.invariants(), *others]
 
     # -- guards ---------------------------------------------------------------
 

@@ -114,7 +114,7 @@ def test_what_is_wrong_is_named(spec: Path, old: str, new: str, stage: str, says
         ("Transaction.tla", 'Guard("nobody_inside"', 'Guard("nobody"', "twin", "nobody: Transaction.tla has this"),
         ("Transaction.tla", 'Guard("nobody_inside"', 'Guard("nobody"', "twin", "nobody_inside: the twin has this"),
         ("Transaction.tla", 'Permit("death_frees"', 'Guard("death_frees"', "twin", "guard in TLA+, a permit in Python"),
-        ("Transaction_three.cfg", "    OneInside\n", "", "twin", "only in the twin's invariants(): OneInside"),
+        ("Transaction_three.cfg", "    OneInside\n", "", "twin", "only in the twin: OneInside"),
         ("Transaction_three.cfg", "    EventuallyFree\n", "", "twin", "EventuallyFree"),
         ("Transaction_three.cfg", "    Off = {}\n", "", "spec", "exactly one line Off = {}"),
         ("Transaction_three.cfg", "Off = {}", 'Off = {"nobody_inside"}', "spec", "exactly one line Off = {}"),
