@@ -12,11 +12,12 @@ from typing import Any, ClassVar, Final
 import attrs
 
 from tenure.machines import poller as loop
-from tenure.machines import polling_ownership as own
+from tenure.machines import polling_messages as own
 from tenure.machines.chart import Step
 from tenure.machines.laws import Law
 from tenure.machines.poller import POLLER, Loops
-from tenure.machines.polling_ownership import POLLING_OWNERSHIP, Acquire, Memory, Output, Report, Saw
+from tenure.machines.polling_messages import Acquire, Memory, Output, Report, Saw
+from tenure.machines.polling_ownership import POLLING_OWNERSHIP
 from tenure.models.world import Action, Fair, FrozenMap, LeadsTo, Strength, World, fair, prohibition, taken
 
 
@@ -96,6 +97,7 @@ CONFIGS: Mapping[str, Config] = {
     "session": _config("start session suspend late crash", 4),
     "background": _config("start session", 2, background=True),
     "reload": _config("start stop session suspend reload pause", 3, "old", "new"),
+    "followers": _config("start elect reload", 3, "old", "new", thread_mode=True),
     "all": _config("start stop suspend session busy pause force fail confirm crash", 4),
 }
 """The configurations of the manifest by name; each equals `spec/PollingOwnership_<name>.cfg`."""

@@ -265,7 +265,7 @@ Refresh(r) ==
 Check(r, fails) ==
     LET saw == IF fails THEN "unknown" ELSE Saw(r)
         confirms == node[r].phase = "confirming"
-        good == Guard(IF confirms THEN "owned_at_the_end" ELSE "still_mine", saw = "mine")
+        good == IF confirms THEN Guard("owned_at_the_end", saw = "mine") ELSE Guard("still_mine", saw = "mine")
     IN  /\ Runs(r) /\ outside[r].watched /\ node[r].phase # "refreshing"
         /\ fails => busy
         /\ Look(r, saw, good, IF confirms THEN "active" ELSE node[r].phase, Guard("lease_healthy", ~passed))
