@@ -4,8 +4,8 @@ The machine of `spec/PollingOwnership.tla`. It acquires, watches, starts the pol
 suspends, resumes, retires. It decides; the adapter performs the outputs and feeds the answers back:
 
 * An output that is a *call* (`Acquire`, `register`, `on_acquired`, `start_polling`, `clean_up`) is answered once, by
-  the event of its answer. An answer that the machine refuses because the run it belonged to was abandoned is offered again
-  as `Returned`: a runtime is not at rest before every call of its run has returned.
+  the event of its answer. An answer that the machine refuses, because the run it belonged to was abandoned, is offered
+  again as `Returned`: a runtime is not at rest before every call of its run has returned.
 * Between `start_watchers` and `stop_watchers` the adapter looks every OWNERSHIP_CHECK ms (`Checked`) and rewrites the
   heartbeat every OWNERSHIP_REFRESH ms (`Refreshed`), and at once when asked by `look` or `refresh`.
 * `passed` in a message: by this process's own monotonic clock (one that counts suspends) the lease is older than
