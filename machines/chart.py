@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
 from types import FunctionType
 from typing import ClassVar, Generic, Protocol, TypeVar, cast
 
@@ -161,13 +162,21 @@ def step(table: Table[D, M, O], phase: str, data: D, message: M) -> Step[D, O] |
     Raises KeyError for a phase or an event that the table does not know: that is a fault of the caller, not a
     refusal by the protocol.
     """
-    row = chosen(table, phase, data, message)
-    if isinstance(row, Refused):
-        return row
-    if row.effect is None:
-        return Step(row.target, data, ())
-    after, outputs = row.effect(data, message)
-    return Step(row.target, after, outputs)
+    # `chosen`, written out once more: this is what every exploration spends its time in.
+    failed: tuple[str, ...] = ()
+    event = message.event
+    for row in table.rows[phase][event]:
+        for guard in row.guards:
+            if not guard.holds(data, message):
+                if guard.name not in failed:
+                    failed += (guard.name,)
+                break
+        else:
+            if row.effect is None:
+                return Step(row.target, data, ())
+            after, outputs = row.effect(data, message)
+            return Step(row.target, after, outputs)
+    return _refusal(event, phase, failed)
 
 
 def chosen(table: Table[D, M, O], phase: str, data: D, message: M) -> Row[D, M, O] | Refused:
@@ -181,7 +190,13 @@ def chosen(table: Table[D, M, O], phase: str, data: D, message: M) -> Row[D, M, 
                 break
         else:
             return row
-    return Refused(message.event, phase, failed)
+    return _refusal(message.event, phase, failed)
+
+
+@cache
+def _refusal(event: str, phase: str, guards: tuple[str, ...]) -> Refused:
+    """The one value for this refusal: there are few, and most of what a world offers is refused."""
+    return Refused(event, phase, guards)
 
 
 def compile_chart(chart: type[StateMachine]) -> Table[D, M, O]:

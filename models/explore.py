@@ -123,7 +123,8 @@ class _Walk(Generic[S]):
 
     def run(self) -> Violation[S] | None:
         graph, index, states, edges = self.graph, self.graph.index, self.graph.states, self.graph.edges
-        parents, steps = graph.parents, self.steps
+        parents, steps, invariants = graph.parents, self.steps, self.invariants
+        known = index.get
         instances: list[tuple[int, Callable[..., Iterable[S]], tuple[Hashable, ...]]] = []
         for action in self.world.actions():
             for args in action.args:
@@ -145,7 +146,7 @@ class _Walk(Generic[S]):
             state = states[source]
             for label, body, args in instances:
                 for after in body(state, *args):
-                    target = index.get(after)
+                    target = known(after)
                     fresh = target is None
                     if target is None:
                         if limit is not None and len(states) >= limit:
@@ -155,11 +156,11 @@ class _Walk(Generic[S]):
                         states.append(after)
                         parents.append((source, label))
                     edges.append((source, label, target))
-                    for name, holds in steps:
-                        if target != source and not holds(state, after):
-                            story = [*graph.path(source), (graph.labels[label], after)]
-                            return Violation(name, story)
-                    if fresh and (broken := self._broken(after)) is not None:
+                    if steps and target != source:
+                        for name, holds in steps:
+                            if not holds(state, after):
+                                return Violation(name, [*graph.path(source), (graph.labels[label], after)])
+                    if fresh and invariants and (broken := self._broken(after)) is not None:
                         return Violation(broken, graph.path(target))
             source += 1
         return None

@@ -105,13 +105,13 @@ class Transaction(World[State]):
         return () if phase is None else (State(NOBODY, phase),)
 
     def _die(self, state: State, group: frozenset[str]) -> Iterable[State]:
-        after = state
+        phases: dict[str, str] = {}
         for thread in group:
-            phase = self._moved(after, thread, self.dies)
-            if phase is None:
+            done = taken(self.step(self.table, state.phase[thread], self.members[thread], self.dies))
+            if done is None:
                 return ()
-            after = State(ABANDONED if after.holder == thread else after.holder, phase)
-        return (after,)
+            phases[thread] = done.phase
+        return (State(ABANDONED if state.holder in group else state.holder, FrozenMap(state.phase | phases)),)
 
     def _free(self, state: State) -> Iterable[State]:
         somebody_waits = "waiting" in state.phase.values()

@@ -16,8 +16,8 @@ through `World.guard` and `World.permit`.
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
-from typing import ClassVar, Generic, TypeVar
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from typing import ClassVar, Generic, NoReturn, TypeVar
 
 import attrs
 
@@ -192,42 +192,40 @@ def fair(strength: Strength, action: Action[S], *args: Hashable) -> Fair:
     return Fair(strength, frozenset((action.name, a) for a in instances))
 
 
-class FrozenMap(Mapping[K, V]):
-    """A hashable function with a small fixed domain: what a TLA+ function is in a twin's state."""
+class FrozenMap(dict[K, V]):
+    """A hashable function with a small fixed domain: what a TLA+ function is in a twin's state.
 
-    __slots__ = ("_hash", "_items")
+    A dict for speed, of which nothing may change: a state that changed would be lost in the explorer's index.
+    """
 
-    def __init__(self, items: Mapping[K, V]) -> None:
-        self._items = dict(items)
-        self._hash: int | None = None
+    __slots__ = ("_hash",)
 
-    def __getitem__(self, key: K) -> V:
-        return self._items[key]
-
-    def __iter__(self) -> Iterator[K]:
-        return iter(self._items)
-
-    def __len__(self) -> int:
-        return len(self._items)
-
-    def __hash__(self) -> int:
-        if self._hash is None:
-            self._hash = hash(frozenset(self._items.items()))
-        return self._hash
-
-    def __eq__(self, other: object) -> bool:
-        if self is other:
-            return True
-        return isinstance(other, FrozenMap) and self._items == other._items
+    def __hash__(self) -> int:  # type: ignore[override]
+        try:
+            return self._hash
+        except AttributeError:
+            self._hash: int = hash(frozenset(self.items()))
+            return self._hash
 
     def __repr__(self) -> str:
-        return f"FrozenMap({self._items!r})"
+        return f"FrozenMap({super().__repr__()})"
+
+    def __reduce__(self) -> tuple[type[FrozenMap[K, V]], tuple[dict[K, V]]]:
+        # dict's own way to copy and pickle sets item by item.
+        return FrozenMap, (dict(self),)
 
     def set(self, key: K, value: V) -> FrozenMap[K, V]:
         """``[f EXCEPT ![key] = value]``; `key` must be in the domain already."""
-        if key not in self._items:
+        if key not in self:
             raise KeyError(key)
-        return FrozenMap(self._items | {key: value})
+        changed = FrozenMap(self)
+        dict.__setitem__(changed, key, value)
+        return changed
+
+    def _frozen(self, *_: object, **__: object) -> NoReturn:
+        raise TypeError("a FrozenMap does not change; FrozenMap.set makes another")
+
+    __setitem__ = __delitem__ = __ior__ = update = setdefault = pop = popitem = clear = _frozen
 
 
 def taken(result: Step[D, O] | Refused) -> Step[D, O] | None:

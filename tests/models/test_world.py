@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import copy
+import pickle
+from collections.abc import Callable, Iterable
 from typing import ClassVar
 
 import pytest
@@ -28,8 +30,9 @@ def test_frozen_map_is_its_mapping(items: dict[str, int]) -> None:
     assert dict(frozen) == items
     assert len(frozen) == len(items)
     assert frozen == FrozenMap(items)
-    assert frozen != items
     assert repr(frozen) == f"FrozenMap({items!r})"
+    assert frozen == copy.deepcopy(frozen) == pickle.loads(pickle.dumps(frozen))
+    assert {FrozenMap} == {type(copied) for copied in (copy.copy(frozen), pickle.loads(pickle.dumps(frozen)))}
 
 
 @given(ITEMS, st.permutations("abc"))
@@ -49,6 +52,28 @@ def test_set_is_except(items: dict[str, int], value: int, data: st.DataObject) -
 
     assert dict(frozen.set(key, value)) == {**items, key: value}
     assert dict(frozen) == items
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda frozen: frozen.__setitem__("a", 2),
+        lambda frozen: frozen.__delitem__("a"),
+        lambda frozen: frozen.update({"a": 2}),
+        lambda frozen: frozen.setdefault("b", 2),
+        lambda frozen: frozen.pop("a"),
+        lambda frozen: frozen.popitem(),
+        lambda frozen: frozen.clear(),
+        lambda frozen: frozen.__ior__({"a": 2}),
+    ],
+)
+def test_frozen_map_does_not_change(change: Callable[[FrozenMap[str, int]], object]) -> None:
+    """A state that changed would be lost in the explorer's index."""
+    frozen = FrozenMap({"a": 1})
+
+    with pytest.raises(TypeError, match="does not change"):
+        change(frozen)
+    assert dict(frozen) == {"a": 1}
 
 
 def test_set_outside_the_domain() -> None:
