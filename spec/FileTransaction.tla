@@ -64,10 +64,11 @@ EnsureParent(t) == Go(t, "idle", At("staging")) /\ UNCHANGED <<guard, world>>
 
 (* S1: a sibling directory with my owner file in it.  Fresh: its generation was never seen. *)
 Stage(t) ==
-    \E id \in {Fresh, 1} :
-        /\ Guard("generation_is_fresh", id = Fresh)
-        /\ Go(t, "staging", [node[t] EXCEPT !.phase = "checking", !.id = id])
-        /\ UNCHANGED <<guard, world>>
+    /\ node[t].phase = "staging"
+    /\ \E id \in {Fresh, 1} :
+          /\ Guard("generation_is_fresh", id = Fresh)
+          /\ Go(t, "staging", [node[t] EXCEPT !.phase = "checking", !.id = id])
+    /\ UNCHANGED <<guard, world>>
 
 StageFails(t) ==
     /\ Go(t, "staging", Idle) /\ Fault("stage")
@@ -136,7 +137,7 @@ Named(t) == \/ guard.kind \in {"owner", "alien"} /\ Guard("claim_by_name", guard
             \/ guard.kind = "marker" /\ Guard("claim_by_name", guard.claim = node[t].name)
 
 Claim(t) ==
-    /\ Named(t)
+    /\ node[t].phase = "claiming" /\ Named(t)
     /\ Go(t, "claiming", [node[t] EXCEPT !.phase = "moving", !.name = 0, !.claim = Fresh])
     /\ guard' = [guard EXCEPT !.kind = "marker", !.claim = Fresh, !.claimant = Pid[t], !.since = Birth(Pid[t])]
     /\ UNCHANGED world
