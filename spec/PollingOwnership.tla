@@ -6,8 +6,9 @@
 (*                                                                          *)
 (* Polling *starts* only while owned; nothing is sent under an own lease    *)
 (* that has passed; a displaced poller stops by its next check.  A forced   *)
-(* takeover therefore overlaps with us by at most one check.  No law can    *)
-(* close that: the resource's fence covers it (LeaderElection, NoStaleEffect).*)
+(* takeover therefore overlaps with us by at most one check, and a request  *)
+(* that was open when the lease passed stays open.  No law can close that:  *)
+(* the resource's fence covers it (NoStaleEffect of LeaderElection).        *)
 EXTENDS Naturals
 
 CONSTANTS

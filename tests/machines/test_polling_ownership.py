@@ -57,7 +57,7 @@ class Runtime:
     """A runtime that remembers what it ordered."""
 
     phase: str = "idle"
-    data: Memory = Memory()
+    data: Memory = attrs.Factory(Memory)
     ordered: list[Output] = attrs.Factory(list)
 
     def hear(self, *messages: Happening) -> tuple[Output, ...]:
