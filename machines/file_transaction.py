@@ -1,4 +1,4 @@
-"""One thread's way through a guarded file: stage, look, publish; observe, claim, move; verify, move away (locks.md 3.1).
+"""One thread's way through a guarded file: stage, look, publish; observe, claim, move; verify, move away (3.1).
 
 The machine of `spec/FileTransaction.tla`. A phase names the file-system call that the thread is about to make; the
 event is that call's answer, and the outputs are the next call. So an adapter performs outputs and tells answers, and
@@ -47,6 +47,7 @@ from tenure.machines.file_calls import (
     Report,
     Reread,
     RollBackClaim,
+    RollbackFailed,
     RunInside,
     Sleep,
     Staged,
@@ -127,7 +128,9 @@ class FileTransactionChart(StateMachine):
     marker_judged = (
         judging_marker.to(claiming, cond=["dead_claims_are_taken_over", "claimant_is_gone"], on="claim_entry")
         | judging_marker.to(claiming, cond=["dead_claims_are_taken_over", "another_birth"], on="claim_entry")
-        | judging_marker.to(claiming, cond=["own_claims_are_resumed", "claimant_is_me", "claim_not_running"], on="claim_entry")
+        | judging_marker.to(
+            claiming, cond=["own_claims_are_resumed", "claimant_is_me", "claim_not_running"], on="claim_entry"
+        )
         | judging_marker.to(pausing, on="sleep")
     )
     marker_gone = judging_marker.to(pausing, on="sleep")

@@ -78,7 +78,7 @@ def test_the_walk_through_works_as_written(clone: Path, tmp_path: Path) -> None:
         assert done.returncode == step.status, f"$ {step.line}\n{done.stdout}"
         rest = done.stdout
         for line in step.expected:
-            before, found, rest = rest.partition(line)
+            _, found, rest = rest.partition(line)
             assert found, f"$ {step.line}\nmisses {line!r} in\n{done.stdout}"
 
 
