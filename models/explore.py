@@ -13,9 +13,11 @@ from typing import Generic
 
 import attrs
 
+from tenure.machines.chart import step
 from tenure.models.world import LeadsTo, S, Strength, World
 
 Label = tuple[str, tuple[Hashable, ...]]
+_Instance = tuple[int, Callable[..., Iterable[S]], tuple[Hashable, ...]]
 
 
 class LimitReached(Exception):
@@ -125,11 +127,14 @@ class _Walk(Generic[S]):
         graph, index, states, edges = self.graph, self.graph.index, self.graph.states, self.graph.edges
         parents, steps, invariants = graph.parents, self.steps, self.invariants
         known = index.get
-        instances: list[tuple[int, Callable[..., Iterable[S]], tuple[Hashable, ...]]] = []
+        instances: list[_Instance[S]] = []
         for action in self.world.actions():
+            there = not action.mutant or action.mutant in self.world.off
             for args in action.args:
-                instances.append((len(graph.labels), action.body, args))
+                if there:
+                    instances.append((len(graph.labels), action.body, args))
                 graph.labels.append((action.name, args))
+        enabled = self._enabled(instances)
         for state in self.world.initial():
             if state in index:
                 continue
@@ -144,7 +149,7 @@ class _Walk(Generic[S]):
         source = 0
         while source < len(states):
             state = states[source]
-            for label, body, args in instances:
+            for label, body, args in enabled(state):
                 for after in body(state, *args):
                     target = known(after)
                     fresh = target is None
@@ -165,6 +170,40 @@ class _Walk(Generic[S]):
             source += 1
         return None
 
+    def _enabled(self, instances: list[_Instance[S]]) -> Callable[[S], list[_Instance[S]]]:
+        """Which instances to try in a state: all but those that `World.offers` rules out by the phases alone."""
+        offers = self.world.offers() if self.world.step is step else None
+        if offers is None:
+            return lambda state: instances
+        # By participant and phase, as bits: the instances that this phase of this participant does not rule out.
+        table, phase, events = offers.table, offers.phase, offers.events
+        every = (1 << len(instances)) - 1
+        masks: dict[Hashable, dict[str, int]] = {}
+        for bit, instance in enumerate(instances):
+            name, args = self.graph.labels[instance[0]]
+            for participant in _told(args) if name in events else ():
+                of = masks.setdefault(participant, dict.fromkeys(table.phases, every))
+                for p in table.phases:
+                    if not any(table.rows[p][event] for event in events[name]):
+                        of[p] &= ~(1 << bit)
+        plans: dict[int, list[_Instance[S]]] = {}
+
+        def enabled(state: S) -> list[_Instance[S]]:
+            left = every
+            for participant, of in masks.items():
+                left &= of[phase(state, participant)]
+            plan = plans.get(left)
+            if plan is None:
+                plan = plans[left] = []
+                bits = left
+                while bits:
+                    bit = bits & -bits
+                    plan.append(instances[bit.bit_length() - 1])
+                    bits ^= bit
+            return plan
+
+        return enabled
+
     def _add(self, state: S, parent: int, label: int) -> int:
         number = len(self.graph.states)
         self.graph.index[state] = number
@@ -177,6 +216,11 @@ class _Walk(Generic[S]):
             if not holds(state):
                 return name
         return None
+
+
+def _told(args: tuple[Hashable, ...]) -> Iterable[Hashable]:
+    """Those whose machines an action tells: its first parameter, or every member of it."""
+    return args[0] if isinstance(args[0], frozenset) else args[:1]
 
 
 class FairGraph(Generic[S]):

@@ -50,6 +50,7 @@ from tenure.models.world import (
     Fair,
     FrozenMap,
     LeadsTo,
+    Offers,
     Refinement,
     Strength,
     World,
@@ -229,6 +230,9 @@ class FileTransaction(World[State]):
             Action("Quarantine", self._quarantine),
             Action("Tamper", self._tamper),
         )
+
+    def offers(self) -> Offers[State]:
+        return Offers(self.table, lambda state, thread: state.node[thread].phase, _OFFERS)
 
     def fairness(self) -> tuple[Fair, ...]:
         return tuple(Fair(Strength.WEAK, frozenset((name, (t,)) for name in _PROGRESS)) for t in self.threads)
@@ -660,3 +664,33 @@ _MOVED, _MOVE_FAILED, _ROLLED_BACK, _ROLLBACK_FAILED = Moved(), MoveFailed(), Ro
 _ABORTED, _STALE_DELETED, _TIDY_FAILED, _WOKE, _GAVE_UP, _LEFT = Aborted(), StaleDeleted(), TidyFailed(), Woke(), GaveUp(), Left()
 _TIDIED: Final = {alive: Tidied(alive) for alive in (False, True)}
 _MOVED_AWAY, _RELEASE_FAILED, _RELEASED_DELETED = MovedAway(), ReleaseFailed(), ReleasedDeleted()
+_OFFERS: Final[Mapping[str, tuple[str, ...]]] = {
+    "EnsureParent": ("begin",),
+    "Stage": ("staged",),
+    "StageFails": ("stage_failed",),
+    "Look": ("looked",),
+    "Publish": ("published",),
+    "PublishRefused": ("publish_refused",),
+    "PublishFails": ("publish_refused",),
+    "Observe": ("observed",),
+    "List": ("owner_listed", "marker_listed", "listed_other"),
+    "JudgeOwner": ("owner_judged",),
+    "JudgeMarker": ("marker_judged", "marker_gone"),
+    "Claim": ("claimed",),
+    "ClaimMissed": ("claim_missed",),
+    "ClaimFails": ("claim_missed",),
+    "Move": ("moved",),
+    "MoveFails": ("move_failed",),
+    "RollBack": ("rolled_back",),
+    "RollBackFails": ("rollback_failed",),
+    "Abort": ("aborted",),
+    "DeleteStale": ("stale_deleted",),
+    "Tidy": ("tidied",),
+    "Wake": ("woke",),
+    "GiveUp": ("gave_up",),
+    "Leave": ("left",),
+    "Verify": ("reread",),
+    "MoveAway": ("moved_away",),
+    "DeleteReleased": ("released_deleted",),
+}
+"""`World.offers`: the actions of a thread that are the telling of one answer (not those that a mutant does otherwise)."""

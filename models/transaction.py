@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import attrs
 
+from tenure.machines.chart import Refused
 from tenure.machines.laws import Law
 from tenure.machines.transaction import (
     ABANDONED,
@@ -22,7 +23,19 @@ from tenure.machines.transaction import (
     Want,
     Withdraw,
 )
-from tenure.models.world import Action, Fair, FrozenMap, LeadsTo, Strength, World, fair, permission, prohibition, taken
+from tenure.models.world import (
+    Action,
+    Fair,
+    FrozenMap,
+    LeadsTo,
+    Offers,
+    Strength,
+    World,
+    fair,
+    permission,
+    prohibition,
+    taken,
+)
 
 
 @attrs.frozen(cache_hash=True)
@@ -106,9 +119,10 @@ class Transaction(World[State]):
 
     def _die(self, state: State, group: frozenset[str]) -> Iterable[State]:
         phases: dict[str, str] = {}
+        before, table, members, dies = state.phase, self.table, self.members, self.dies
         for thread in group:
-            done = taken(self.step(self.table, state.phase[thread], self.members[thread], self.dies))
-            if done is None:
+            done = self.step(table, before[thread], members[thread], dies)
+            if isinstance(done, Refused):
                 return ()
             phases[thread] = done.phase
         return (State(ABANDONED if state.holder in group else state.holder, FrozenMap(state.phase | phases)),)
@@ -133,6 +147,10 @@ class Transaction(World[State]):
 
     def eventually(self) -> Mapping[str, LeadsTo[State]]:
         return {"EventuallyFree": LeadsTo(self._somebody_is_blocked, self._not_blocked)}
+
+    def offers(self) -> Offers[State]:
+        events = {name: (name.lower(),) for name in ("Want", "Enter", "Withdraw", "Leave", "Die")}
+        return Offers(self.table, lambda state, thread: state.phase[thread], events)
 
     def fairness(self) -> tuple[Fair, ...]:
         self.actions()

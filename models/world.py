@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
-from typing import ClassVar, Generic, NoReturn, TypeVar
+from typing import Any, ClassVar, Generic, NoReturn, TypeVar
 
 import attrs
 
@@ -65,6 +65,21 @@ class LeadsTo(Generic[S]):
 
     premise: Callable[[S], bool]
     goal: Callable[[S], bool]
+
+
+@attrs.frozen
+class Offers(Generic[S]):
+    """What actions do by telling a machine, and by that alone: the explorer passes over them where they are refused.
+
+    `events` maps an action's name to every event that it may offer to the machine of its first parameter (where that is
+    a set, to each of its members), which is in `phase(state, parameter)`. Where `table` has no row for any of them the
+    action is disabled, whatever else holds. It saves time and decides nothing: the graph is the same without, and where
+    refusals are counted it is not used.
+    """
+
+    table: Table  # type: ignore[type-arg]
+    phase: Callable[[S, Any], str]
+    events: Mapping[str, tuple[str, ...]]
 
 
 @attrs.frozen
@@ -176,6 +191,10 @@ class World(Generic[S]):
     def eventually(self) -> Mapping[str, LeadsTo[S] | tuple[LeadsTo[S], ...]]:
         """Leads-to properties by name; a tuple is their conjunction (``\\A p : P(p) ~> Q(p)``)."""
         return {}
+
+    def offers(self) -> Offers[S] | None:
+        """Which actions are no more than events told to a machine; None if nobody says so."""
+        return None
 
     def fairness(self) -> tuple[Fair, ...]:
         """The fairness conjuncts of Spec."""
