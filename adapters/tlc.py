@@ -92,6 +92,8 @@ class Tlc:
     """A hash of what decides its answers: the jar, or the script."""
     script: bool = False
     """Whether `command` is a ``tlc`` script, to which Java's options can be given through the environment only."""
+    warm: Path | None = None
+    """Where Java may keep what it learnt of TLC: the first long run writes it, later ones start a fifth faster."""
 
     def run(
         self,
@@ -126,6 +128,7 @@ class Tlc:
             seconds = time.perf_counter() - started
             if dump is not None and (room / "graph.dot").exists():
                 shutil.move(room / "graph.dot", dump)
+            self._keep(room)
         if status is not None and "@!@!@STARTMSG" not in out:
             said = " ".join(out.split())[:200] or "it printed nothing"
             raise TlcMissing(f"{self.command[0]} ran no TLC (status {status}: {said}); {INSTALL}")
@@ -143,6 +146,7 @@ class Tlc:
             environment["JAVA_TOOL_OPTIONS"] = f"{given} {options[0]}".strip()
             command = [*self.command, *arguments]
         else:
+            options += self._warmth(room, brief)
             command = [self.command[0], *options, *self.command[1:], *arguments]
         try:
             process = subprocess.Popen(
@@ -171,7 +175,31 @@ class Tlc:
             _RUNNING.discard(process)
         return out, process.returncode
 
+    def _warmth(self, room: Path, brief: bool) -> list[str]:
+        """Java's options to use what an earlier run left, or to leave it (an AOT cache, JEP 514; Java 25 and later)."""
+        if self.warm is None:
+            return []
+        if self.warm.exists():
+            return [f"-XX:AOTCache={self.warm}", "-Xlog:disable", "-XX:+IgnoreUnrecognizedVMOptions"]
+        if brief:
+            return []
+        return [f"-XX:AOTCacheOutput={room / _WARMTH}", "-Xlog:disable", "-XX:+IgnoreUnrecognizedVMOptions"]
 
+    def _keep(self, room: Path) -> None:
+        """Put the cache that a run left where later runs find it, whole or not at all."""
+        if self.warm is None or not (room / _WARMTH).exists():
+            return
+        with suppress(OSError):
+            self.warm.parent.mkdir(parents=True, exist_ok=True)
+            mine = self.warm.with_suffix(f".{os.getpid()}.{room.name}")
+            shutil.move(room / _WARMTH, mine)
+            os.replace(mine, self.warm)
+            for other in self.warm.parent.glob("*.aot"):
+                if other != self.warm:
+                    other.unlink()  # of another environment, 25 MB each
+
+
+_WARMTH: Final = "tlc.aot"
 _RUNNING: Final[set[subprocess.Popen[str]]] = set()
 
 

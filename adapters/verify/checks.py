@@ -31,6 +31,9 @@ from tenure.models.explore import Graph, LimitReached, Outcome, Violation, check
 STATES: Final = 400_000
 """The explorer's limit on one graph; beyond it the verdict is UNDETERMINED."""
 
+SMALL: Final = 500
+"""Pinned states below which a run with every property is a short one."""
+
 Row = dict[str, Value]
 
 
@@ -113,7 +116,8 @@ class ConfigCheck:
         if tools.tlc is None:
             return None, _row(row, Verdict.UNDETERMINED, tools.missing)
         path = room / "graph.dot"
-        run = tools.tlc.run(entry.root, config.cfg.text(), entry.spec, dump=path, timeout=tools.timeout)
+        brief = config.states < SMALL
+        run = tools.tlc.run(entry.root, config.cfg.text(), entry.spec, dump=path, timeout=tools.timeout, brief=brief)
         row |= {"seconds": round(run.seconds, 2), "states": run.states}
         if run.answer is Answer.TIMEOUT:
             return None, _row(row, Verdict.UNDETERMINED, f"{config.name}: {run.message}")

@@ -69,6 +69,8 @@ def verify(
 ) -> tuple[ModuleResult, ...]:
     """Verify the modules. Nothing that goes wrong in a check raises: it is a row with its verdict."""
     tlc, why = _tlc(options)
+    if tlc is not None and not tlc.script and options.cache is not None:
+        tlc = attrs.evolve(tlc, warm=options.cache / "java" / f"{digest(tlc.command)[:16]}.aot")
     tools = Tools(tlc, why, options.seconds, options.states)
     checks: list[Check] = [check for entry in entries for check in _checks(entry, options)]
     cache = _Kept(options, tools, entries)

@@ -116,6 +116,8 @@ def test_what_is_wrong_is_named(spec: Path, old: str, new: str, stage: str, says
         ("Transaction.tla", 'Permit("death_frees"', 'Guard("death_frees"', "twin", "guard in TLA+, a permit in Python"),
         ("Transaction_three.cfg", "    OneInside\n", "", "twin", "only in the twin: OneInside"),
         ("Transaction_three.cfg", "    EventuallyFree\n", "", "twin", "EventuallyFree"),
+        ("Transaction_three.cfg", "    OneInside\n", "    OneInside\n    More\n", "twin", "has no More of INVARIANTS"),
+        ("Transaction_three.cfg", "    EventuallyFree\n", "    OneInside\n", "twin", "no OneInside of PROPERTIES"),
         ("Transaction_three.cfg", "    Off = {}\n", "", "spec", "exactly one line Off = {}"),
         ("Transaction_three.cfg", "Off = {}", 'Off = {"nobody_inside"}', "spec", "exactly one line Off = {}"),
         ("Transaction_three.cfg", "INVARIANTS", "SYMMETRY Perms\nINVARIANTS", "spec", "SYMMETRY has no place"),

@@ -8,6 +8,7 @@ import sys
 import time
 from pathlib import Path
 
+import attrs
 import pytest
 
 from tenure.adapters import dot, tlc
@@ -273,3 +274,18 @@ def test_counts_with_thousands_separators() -> None:
     text = "136,239 states generated (1 s/min), 43,342 distinct states found (1 ds/min), 0 states left on queue."
     run = tlc.read(message(2193, "ok") + message(2199, text), 0, 1.0)
     assert (43_342, True) == (run.states, run.complete)
+
+
+def test_what_java_learnt_is_kept_and_used(pinned: Tlc, sources: Path, tmp_path: Path) -> None:
+    """The first long run leaves a cache, whole; later ones answer the same with it, or with a broken one."""
+    place = tmp_path / "java"
+    place.mkdir()
+    (place / "old.aot").write_bytes(b"of another environment")
+    warm = attrs.evolve(pinned, warm=place / "tlc.aot")
+    assert Answer.HOLDS is warm.run("Counter", cfg(), sources, brief=True).answer
+    assert ["old.aot"] == [p.name for p in place.iterdir()], "a short run teaches nothing"
+    assert Answer.HOLDS is warm.run("Counter", cfg(), sources).answer
+    assert ["tlc.aot"] == [p.name for p in place.iterdir()]
+    assert 4 == warm.run("Counter", cfg("INVARIANT Small"), sources, brief=True).length
+    (place / "tlc.aot").write_bytes(b"torn")
+    assert 4 == warm.run("Counter", cfg("INVARIANT Small"), sources, brief=True).length
