@@ -72,6 +72,7 @@ def passed(since_ms: int, now_ms: int, limit_ms: int) -> bool:
 def heartbeat_passed(entry: Entry, wall_ms: int, limit_ms: int) -> bool:
     """Whether the wall-clock heartbeat is older than the limit; an entry without one never grows old.
 
+    pre: abs(wall_ms) <= 2**53 and (entry.heartbeat_ms is None or abs(entry.heartbeat_ms) <= 2**53)
     post: not __return__ or entry.heartbeat_ms is not None
     post: not __return__ or wall_ms - entry.heartbeat_ms > limit_ms
     post: __return__ or entry.heartbeat_ms is None or wall_ms - entry.heartbeat_ms <= limit_ms
@@ -82,6 +83,7 @@ def heartbeat_passed(entry: Entry, wall_ms: int, limit_ms: int) -> bool:
 def from_future(entry: Entry, wall_ms: int, limit_ms: int) -> bool:
     """Whether the heartbeat lies further ahead than any lease lasts: the clock was set back, or another's is ahead.
 
+    pre: abs(wall_ms) <= 2**53 and (entry.heartbeat_ms is None or abs(entry.heartbeat_ms) <= 2**53)
     post: not __return__ or entry.heartbeat_ms is not None
     post: not __return__ or not heartbeat_passed(entry, wall_ms, 0 if limit_ms < 0 else limit_ms) or limit_ms < 0
     """
@@ -92,6 +94,7 @@ def over(entry: Entry, sight: Sight, me: Process, limit_ms: int) -> bool:
     """Whether the lease of `entry` is over, the life of its owner apart.
 
     pre: limit_ms > 0
+    pre: abs(sight.wall_ms) <= 2**53 and (entry.heartbeat_ms is None or abs(entry.heartbeat_ms) <= 2**53)
     post: not __return__ or entry.heartbeat_ms is not None or entry.stamp_ms is not None
     post: not (__return__ and stamped(entry, me.birth.boot_id) and sight.monotonic_ms - entry.stamp_ms <= limit_ms)
     post: __return__ or not (stamped(entry, me.birth.boot_id) and sight.monotonic_ms - entry.stamp_ms > limit_ms)
@@ -111,6 +114,8 @@ def classify(entry: Entry | None, sight: Sight, me: Process, limit_ms: int) -> s
     within a process the newer runtime takes over, whatever the time.
 
     pre: limit_ms > 0
+    pre: abs(sight.wall_ms) <= 2**53
+    pre: entry is None or entry.heartbeat_ms is None or abs(entry.heartbeat_ms) <= 2**53
     post: (__return__ == "inactive") == (entry is None)
     post: __return__ != "active-here" or under_my_pid(entry.pid, entry.birth, me)
     post: __return__ != "stale" or proven_dead(entry.birth, sight.seen, me) or over(entry, sight, me, limit_ms)
