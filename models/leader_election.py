@@ -116,6 +116,21 @@ class State:
     budget: int
 
 
+Answer = tuple[Node, tuple[Output, ...]]
+Deciding = Callable[[Sight], Happening]
+
+
+@attrs.define(eq=False)
+class _Asked:
+    """One situation of a runtime, and what its machine answered in it."""
+
+    node: Node
+    memory: Runtime
+    sight: Sight
+    answers: dict[Happening, Answer | None] = attrs.field(factory=dict)
+    decisions: dict[Deciding, Answer | None] = attrs.field(factory=dict)
+
+
 NOBODY: Final = Lease("none", 0, "fresh", "right", "alive")
 NO_ID: Final = Id("none", 0)
 NO_TENURE: Final = Held("none", 0)
@@ -182,9 +197,13 @@ class LeaderElection(World[State]):
         }
         pid = {c: n for n, c in enumerate(processes, 1)}
         self.me = {r: Me(Process(pid[self.process[r]], Birth(1, BOOT, 0)), None, r, STALE_MS) for r in self.runtimes}
-        self.answers: dict[tuple[str, Node, int, Happening], tuple[Node, tuple[Output, ...]] | None] = {}
+        self.now: State | None = None
+        self.situations: dict[tuple[str, Node, int, Sight], _Asked] = {}
+        self.nodes: dict[Node, Node] = {}
         self.sights: dict[tuple[str, Lease, bool, bool, int], Sight] = {}
-        self.said: dict[tuple[Callable[[Sight], Happening], Sight], Happening] = {}
+        generations = range(len(self.runtimes) + 1)
+        self.starts = {(new, old): Start(new, old) for new in generations for old in generations}
+        self.mints: dict[tuple[int, int, int], Mint] = {}
         self.sends, self.lands, self.dies = Send(NOW_MS), Landed(), Die()
         self.settles = {outcome: Settle(outcome) for outcome in Outcome}
         self.raised = {durable: Raised(durable, WALL_MS, NOW_MS) for durable in (True, False)}
@@ -243,17 +262,41 @@ class LeaderElection(World[State]):
 
     # -- the machine, between the module's values and its own ----------------------------------------------------------
 
-    def _ask(self, state: State, runtime: str, message: Happening) -> tuple[Node, tuple[Output, ...]] | None:
-        """The node after the machine has taken `message`, and its outputs; None for a refusal.
+    def _asked(self, state: State, runtime: str) -> _Asked:
+        """What the machine of `runtime` has been asked in this situation: each distinct question is put to it once."""
+        if state is not self.now:
+            self.now = state
+            self.here: dict[str, _Asked] = {}
+        found = self.here.get(runtime)
+        if found is None:
+            node = state.node[runtime]
+            known = (runtime, node, self._generation(state, node.shown.owner), self._sight(state, runtime))
+            found = self.situations.get(known)
+            if found is None:
+                found = self.situations[known] = _Asked(node, self._memory(*known[:3]), known[3])
+            self.here[runtime] = found
+        return found
 
-        A machine is a function of values, so each distinct question is put to it once.
-        """
-        node = state.node[runtime]
-        asked = (runtime, node, self._generation(state, node.shown.owner), message)
-        if asked not in self.answers:
-            step = self.step(self.table, node.phase, self._memory(*asked[:3]), message)
-            self.answers[asked] = (self._after(node, step), step.outputs) if isinstance(step, Step) else None
-        return self.answers[asked]
+    def _ask(self, state: State, runtime: str, message: Happening) -> Answer | None:
+        """The node after the machine has taken `message`, and its outputs; None for a refusal."""
+        asked = self._asked(state, runtime)
+        if message not in asked.answers:
+            asked.answers[message] = self._answer(asked, message)
+        return asked.answers[message]
+
+    def _show(self, state: State, runtime: str, kind: Deciding) -> Answer | None:
+        """`_ask`, with a message that carries what the runtime sees."""
+        asked = self._asked(state, runtime)
+        if kind not in asked.decisions:
+            asked.decisions[kind] = self._answer(asked, kind(asked.sight))
+        return asked.decisions[kind]
+
+    def _answer(self, asked: _Asked, message: Happening) -> Answer | None:
+        step = self.step(self.table, asked.node.phase, asked.memory, message)
+        if not isinstance(step, Step):
+            return None
+        after = self._after(asked.node, step)
+        return self.nodes.setdefault(after, after), step.outputs
 
     def _generation(self, state: State, name: str) -> int:
         return state.node[name].generation if name in self.me else 0
@@ -342,13 +385,6 @@ class LeaderElection(World[State]):
             )
         return self.sights[known]
 
-    def _deciding(self, state: State, runtime: str, kind: Callable[[Sight], Happening]) -> Happening:
-        sight = self._sight(state, runtime)
-        said = (kind, sight)
-        if said not in self.said:
-            self.said[said] = kind(sight)
-        return self.said[said]
-
     # -- the environment -----------------------------------------------------------------------------------------------
 
     def _spend(self, state: State, cause: str) -> bool:
@@ -372,7 +408,7 @@ class LeaderElection(World[State]):
         mates = self.mates[self.process[runtime]]
         previous = max(state.node[m].generation for m in mates)
         for generation in range(1, len(self.runtimes) + 1):
-            answer = self._ask(state, runtime, Start(generation, previous))
+            answer = self._ask(state, runtime, self.starts[generation, previous])
             if answer is None:
                 continue
             entry = state.entry
@@ -380,22 +416,24 @@ class LeaderElection(World[State]):
                 for k, lease in state.entry.items():
                     if lease.owner in mates and lease.life == "dead":
                         entry = entry.set(k, attrs.evolve(lease, life="reborn"))
-            yield attrs.evolve(state, entry=entry, node=state.node.set(runtime, answer[0]))
+            yield _next(state, entry=entry, node=state.node.set(runtime, answer[0]))
             return
 
     def _crash(self, state: State, process: str) -> Iterable[State]:
+        if not self._spend(state, "crash"):
+            return
         gone = self.mates[process]
         node, entry = state.node, state.entry
         for runtime in gone:
             answer = self._ask(state, runtime, self.dies)
             if answer is not None:
                 node = node.set(runtime, attrs.evolve(answer[0], key=self.asleep[runtime].key))
-        if node is state.node or not self._spend(state, "crash"):
+        if node is state.node:
             return
         for k, lease in state.entry.items():
             if lease.owner in gone:
                 entry = entry.set(k, attrs.evolve(lease, life="dead"))
-        yield attrs.evolve(
+        yield _next(
             state,
             entry=entry,
             guard="abandoned" if state.guard in gone else state.guard,
@@ -410,7 +448,7 @@ class LeaderElection(World[State]):
             if self._names(state, lease, runtime):
                 node = node.set(runtime, attrs.evolve(node[runtime], own="passed"))
         aged = attrs.evolve(lease, age="passed", clock="future" if lease.clock == "future" else "passed")
-        yield attrs.evolve(state, entry=state.entry.set(key, aged), node=node, budget=budget)
+        yield _next(state, entry=state.entry.set(key, aged), node=node, budget=budget)
 
     def _pass(self, state: State, key: str) -> Iterable[State]:
         lease = state.entry[key]
@@ -423,50 +461,48 @@ class LeaderElection(World[State]):
             yield from self._aged(state, key, state.budget)
 
     def _set_clock(self, state: State, looks: str) -> Iterable[State]:
+        if state.guard not in FREE or not self._spend(state, "clock"):
+            return
         entry = state.entry
         for k, lease in entry.items():
             if lease.owner != "none" and lease.clock != looks:
                 entry = entry.set(k, attrs.evolve(lease, clock=looks))
-        if entry is not state.entry and state.guard in FREE and self._spend(state, "clock"):
-            yield attrs.evolve(state, entry=entry, budget=state.budget - 1)
+        if entry is not state.entry:
+            yield _next(state, entry=entry, budget=state.budget - 1)
 
     def _foreign_takes(self, state: State, key: str) -> Iterable[State]:
         free = state.guard in FREE and state.readable and state.entry[key].owner == "none"
         if free and self._spend(state, "foreign"):
             lease = attrs.evolve(NOBODY, owner="foreign", epoch=state.highwater + 1)
-            yield attrs.evolve(state, entry=state.entry.set(key, lease), budget=state.budget - 1)
+            yield _next(state, entry=state.entry.set(key, lease), budget=state.budget - 1)
 
     def _foreign_dies(self, state: State, key: str, life: str) -> Iterable[State]:
         lease = state.entry[key]
         if lease.owner == "foreign" and lease.life == "alive" and self._spend(state, "foreign"):
-            yield attrs.evolve(
-                state, entry=state.entry.set(key, attrs.evolve(lease, life=life)), budget=state.budget - 1
-            )
+            yield _next(state, entry=state.entry.set(key, attrs.evolve(lease, life=life)), budget=state.budget - 1)
 
     def _tear(self, state: State) -> Iterable[State]:
         if state.readable and state.guard in FREE and self._spend(state, "tear"):
-            yield attrs.evolve(state, readable=False, budget=state.budget - 1)
+            yield _next(state, readable=False, budget=state.budget - 1)
 
     def _mend(self, state: State) -> Iterable[State]:
         if not state.readable:
-            yield attrs.evolve(state, readable=True)
+            yield _next(state, readable=True)
 
     # -- the transaction -----------------------------------------------------------------------------------------------
 
     def _begin(self, state: State, runtime: str) -> Iterable[State]:
         if state.node[runtime].phase != "off" and state.guard in FREE:
-            yield attrs.evolve(state, guard=runtime)
+            yield _next(state, guard=runtime)
 
     def _leave(self, state: State, runtime: str) -> Iterable[State]:
         if state.guard == runtime and state.node[runtime].phase in SETTLED:
-            yield attrs.evolve(state, guard="nobody")
+            yield _next(state, guard="nobody")
 
-    def _decide(
-        self, state: State, runtime: str, kind: Callable[[Sight], Happening], phase: str, budget: int
-    ) -> Iterable[State]:
+    def _decide(self, state: State, runtime: str, kind: Deciding, phase: str, budget: int) -> Iterable[State]:
         """The machine decides on what its adapter has read; what it goes on to write starts as a copy of that."""
         node = state.node[runtime]
-        answer = self._ask(state, runtime, self._deciding(state, runtime, kind))
+        answer = self._show(state, runtime, kind)
         if answer is None or answer[0].phase != phase:
             return
         after = answer[0]
@@ -481,7 +517,7 @@ class LeaderElection(World[State]):
         for output in answer[1]:
             if isinstance(output, RunEffect) and (output.key, output.epoch) != (node.tenure.key, node.tenure.epoch):
                 return
-        yield attrs.evolve(state, node=state.node.set(runtime, after), budget=budget)
+        yield _next(state, node=state.node.set(runtime, after), budget=budget)
 
     def _acquire(self, state: State, runtime: str) -> Iterable[State]:
         return self._decide(state, runtime, Acquire, "minting", state.budget)
@@ -501,11 +537,14 @@ class LeaderElection(World[State]):
             return
         lease = state.entry[state.node[runtime].key] if state.readable else NOBODY
         for epoch in range(1, state.highwater + lease.epoch + 2):
-            first = self._ask(state, runtime, Mint(epoch, state.highwater, lease.epoch or None))
+            said = (epoch, state.highwater, lease.epoch)
+            if said not in self.mints:
+                self.mints[said] = Mint(epoch, state.highwater, lease.epoch or None)
+            first = self._ask(state, runtime, self.mints[said])
             if first is None:
                 continue
             raising, outputs = first
-            meanwhile = attrs.evolve(state, node=state.node.set(runtime, raising))
+            meanwhile = _next(state, node=state.node.set(runtime, raising))
             second = self._ask(meanwhile, runtime, self.raised[durable])
             for output in outputs:
                 if second is not None and isinstance(output, RaiseHighWater):
@@ -514,12 +553,12 @@ class LeaderElection(World[State]):
 
     def _raise(self, state: State, runtime: str) -> Iterable[State]:
         for mark, after in self._minted(state, runtime, True):
-            yield attrs.evolve(state, highwater=mark, node=state.node.set(runtime, after))
+            yield _next(state, highwater=mark, node=state.node.set(runtime, after))
 
     def _fail_raise(self, state: State, runtime: str) -> Iterable[State]:
         if self._spend(state, "write"):
             for _, after in self._minted(state, runtime, False):
-                yield attrs.evolve(state, node=state.node.set(runtime, after), budget=state.budget - 1)
+                yield _next(state, node=state.node.set(runtime, after), budget=state.budget - 1)
 
     def _landed(self, state: State, runtime: str) -> State:
         """The file as it is once the write of `runtime` is in place, and who is displaced by it in its time."""
@@ -533,7 +572,7 @@ class LeaderElection(World[State]):
         evicted = state.evicted
         if before.owner in self.me and self._kept(state, before) and before.age == "fresh":
             evicted |= {before.owner}
-        return attrs.evolve(state, entry=entry, readable=True, evicted=evicted - {runtime})
+        return _next(state, entry=entry, readable=True, evicted=evicted - {runtime})
 
     def _settle(self, state: State, runtime: str, outcome: Outcome, landed: bool, budget: int) -> Iterable[State]:
         if state.guard != runtime:
@@ -541,7 +580,7 @@ class LeaderElection(World[State]):
         answer = self._ask(state, runtime, self.settles[outcome])
         if answer is not None:
             after = self._landed(state, runtime) if landed else state
-            yield attrs.evolve(after, node=state.node.set(runtime, answer[0]), budget=budget)
+            yield _next(after, node=state.node.set(runtime, answer[0]), budget=budget)
 
     def _write(self, state: State, runtime: str) -> Iterable[State]:
         return self._settle(state, runtime, Outcome.SUCCEEDED, True, state.budget)
@@ -559,21 +598,21 @@ class LeaderElection(World[State]):
     def _truncate(self, state: State, runtime: str) -> Iterable[State]:
         writes = state.guard == runtime and state.node[runtime].phase in WRITING
         if self.guard("replaced_by_rename", False) and writes and state.readable:
-            yield attrs.evolve(state, readable=False)
+            yield _next(state, readable=False)
 
     # -- owning --------------------------------------------------------------------------------------------------------
 
     def _resolve(self, state: State, runtime: str) -> Iterable[State]:
-        answer = self._ask(state, runtime, self._deciding(state, runtime, Resolve))
+        answer = self._show(state, runtime, Resolve)
         if answer is not None:
-            yield attrs.evolve(state, node=state.node.set(runtime, answer[0]))
+            yield _next(state, node=state.node.set(runtime, answer[0]))
 
     def _refresh(self, state: State, runtime: str) -> Iterable[State]:
         return self._decide(state, runtime, Refresh, "renewing", state.budget)
 
     def _displaced(self, state: State, runtime: str) -> Iterable[State]:
         for after in self._decide(state, runtime, Refresh, "idle", state.budget):
-            yield attrs.evolve(after, evicted=state.evicted - {runtime})
+            yield _next(after, evicted=state.evicted - {runtime})
 
     def _release(self, state: State, runtime: str) -> Iterable[State]:
         if not self._spend(state, "release"):
@@ -587,9 +626,7 @@ class LeaderElection(World[State]):
         answer = self._ask(state, runtime, self.lands)
         if answer is not None:
             tenure = state.node[runtime].tenure
-            yield attrs.evolve(
-                state, node=state.node.set(runtime, answer[0]), fence=state.fence.set(tenure.key, tenure.epoch)
-            )
+            yield _next(state, node=state.node.set(runtime, answer[0]), fence=state.fence.set(tenure.key, tenure.epoch))
 
     def _send(self, state: State, runtime: str) -> Iterable[State]:
         if state.flight[runtime] != NO_TENURE:
@@ -599,7 +636,7 @@ class LeaderElection(World[State]):
             return
         for output in answer[1]:
             if isinstance(output, SendEffect):
-                yield attrs.evolve(state, flight=state.flight.set(runtime, Held(output.key, output.epoch)))
+                yield _next(state, flight=state.flight.set(runtime, Held(output.key, output.epoch)))
 
     def _arrive(self, state: State, runtime: str) -> Iterable[State]:
         sent = state.flight[runtime]
@@ -608,19 +645,19 @@ class LeaderElection(World[State]):
         fence = state.fence
         if self.guard("not_below_fence", admits(fence[sent.key], sent.epoch)):
             fence = fence.set(sent.key, sent.epoch)
-        yield attrs.evolve(state, flight=state.flight.set(runtime, NO_TENURE), fence=fence)
+        yield _next(state, flight=state.flight.set(runtime, NO_TENURE), fence=fence)
 
     def _look(self, state: State, runtime: str) -> Iterable[State]:
-        answer = self._ask(state, runtime, self._deciding(state, runtime, Look))
+        answer = self._show(state, runtime, Look)
         if answer is not None and answer[0] != state.node[runtime]:
-            yield attrs.evolve(state, node=state.node.set(runtime, answer[0]), evicted=state.evicted - {runtime})
+            yield _next(state, node=state.node.set(runtime, answer[0]), evicted=state.evicted - {runtime})
 
     def _switch(self, state: State, runtime: str, key: str) -> Iterable[State]:
         if state.guard == runtime or state.node[runtime].key == key or not self._spend(state, "switch"):
             return
         answer = self._ask(state, runtime, Switch(key))
         if answer is not None:
-            yield attrs.evolve(state, node=state.node.set(runtime, answer[0]), budget=state.budget - 1)
+            yield _next(state, node=state.node.set(runtime, answer[0]), budget=state.budget - 1)
 
     # -- properties ----------------------------------------------------------------------------------------------------
 
@@ -860,6 +897,32 @@ class LeaderElection(World[State]):
         return any(
             node.key == key and node.phase == "idle" and self._newer(state, r, lease) for r, node in state.node.items()
         )
+
+
+def _next(
+    state: State,
+    entry: FrozenMap[str, Lease] | None = None,
+    readable: bool | None = None,
+    highwater: int | None = None,
+    guard: str | None = None,
+    node: FrozenMap[str, Node] | None = None,
+    flight: FrozenMap[str, Held] | None = None,
+    fence: FrozenMap[str, int] | None = None,
+    evicted: frozenset[str] | None = None,
+    budget: int | None = None,
+) -> State:
+    """`state` with what is given changed; four times as fast as attrs.evolve."""
+    return State(
+        state.entry if entry is None else entry,
+        state.readable if readable is None else readable,
+        state.highwater if highwater is None else highwater,
+        state.guard if guard is None else guard,
+        state.node if node is None else node,
+        state.flight if flight is None else flight,
+        state.fence if fence is None else fence,
+        state.evicted if evicted is None else evicted,
+        state.budget if budget is None else budget,
+    )
 
 
 def _number(owner: Owner) -> int:
