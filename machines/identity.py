@@ -64,7 +64,13 @@ class Owner:
 def same_owner(left: Owner | None, right: Owner | None) -> bool:
     """Whether both are there and all five fields are equal. Nobody is never the same as anybody, nor as nobody.
 
-    post: __return__ == (left is not None and right is not None and left == right)
+    post: not __return__ or (left is not None and right is not None)
+    post: not __return__ or left.pid == right.pid
+    post: not __return__ or left.cwd == right.cwd
+    post: not __return__ or left.instance_id == right.instance_id
+    post: not __return__ or left.leader_epoch == right.leader_epoch
+    post: not __return__ or left.runtime_generation == right.runtime_generation
+    post: __return__ or left is None or left != right
     """
     if left is None or right is None:
         return False
@@ -83,13 +89,12 @@ def proven_dead(birth: Birth | None, seen: Sighting, me: Process) -> bool:
     Another boot proves it; another pid namespace hides it, so there a missing pid proves nothing (hole K14); a zombie
     is dead; a pid that is alive with other start ticks belongs to somebody else (K1, K2). Silence proves nothing.
 
-    post: birth is not None or __return__ == (seen.state in ("gone", "zombie"))
-    post: birth is None or birth.boot_id == me.birth.boot_id or __return__
-    post: not (__return__ and birth == me.birth and seen.state == "running" and seen.ticks in (None, me.birth.ticks))
-    post: birth != me.birth or seen.state not in ("gone", "zombie") or __return__
-    post: birth is None or birth.boot_id != me.birth.boot_id or seen.state != "unknown" or not __return__
-    post: not __return__ or birth is None or birth.namespace == me.birth.namespace or birth.boot_id != me.birth.boot_id
-    post: not __return__ or birth is None or birth.boot_id != me.birth.boot_id or birth.namespace == me.birth.namespace
+    post: __return__ or seen.state not in ("gone", "zombie") or birth is not None
+    post: __return__ or seen.state not in ("gone", "zombie") or birth.namespace != me.birth.namespace
+    post: not __return__ or birth is not None or seen.state in ("gone", "zombie")
+    post: not (__return__ and birth == me.birth and seen.state == "running" and seen.ticks == me.birth.ticks)
+    post: not (__return__ and seen.state == "unknown" and birth is not None and birth.boot_id == me.birth.boot_id)
+    post: __return__ or birth is None or birth.boot_id == me.birth.boot_id
     """
     if birth is None:
         return seen.state in (GONE, ZOMBIE)
@@ -107,8 +112,8 @@ def under_my_pid(pid: int, birth: Birth | None, me: Process) -> bool:
 
     I record my birth wherever I write, so what names my pid without one was written by somebody else.
 
-    post: not __return__ or (birth is not None and pid == me.pid and birth.boot_id == me.birth.boot_id)
-    post: __return__ or pid != me.pid or birth != me.birth
+    post: not __return__ or (birth is not None and pid == me.pid)
+    post: not __return__ or birth.boot_id == me.birth.boot_id
     post: not __return__ or birth.namespace == me.birth.namespace
     """
     if birth is None:
