@@ -95,6 +95,7 @@ def proven_dead(birth: Birth | None, seen: Sighting, me: Process) -> bool:
     post: not (__return__ and birth == me.birth and seen.state == "running" and seen.ticks == me.birth.ticks)
     post: not (__return__ and seen.state == "unknown" and birth is not None and birth.boot_id == me.birth.boot_id)
     post: __return__ or birth is None or birth.boot_id == me.birth.boot_id
+    post: not __return__ or birth is None or birth.boot_id != me.birth.boot_id or birth.namespace == me.birth.namespace
     """
     if birth is None:
         return seen.state in (GONE, ZOMBIE)
