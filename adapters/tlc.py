@@ -17,6 +17,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -137,6 +138,8 @@ class Tlc:
     def _start(
         self, arguments: list[str], room: Path, timeout: float | None, brief: bool
     ) -> tuple[str, int | None]:
+        if _STOPPED.is_set():
+            raise Stopped
         environment = dict(os.environ)
         options = [f"-Djava.io.tmpdir={room / 'tmp'}", "-XX:+UseSerialGC", f"-Xmx{HEAP_MB}m"]
         if brief:
@@ -164,6 +167,8 @@ class Tlc:
             raise TlcMissing(f"cannot start {command[0]} ({error.strerror}); {INSTALL}") from error
         _RUNNING.add(process)
         try:
+            if _STOPPED.is_set():  # set while the process started: `stop_all` may not have seen it
+                raise Stopped
             out, _ = process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
             _end(process)
@@ -173,6 +178,8 @@ class Tlc:
             raise
         finally:
             _RUNNING.discard(process)
+        if _STOPPED.is_set():
+            raise Stopped
         return out, process.returncode
 
     def _warmth(self, room: Path, brief: bool) -> list[str]:
@@ -201,10 +208,16 @@ class Tlc:
 
 _WARMTH: Final = "tlc.aot"
 _RUNNING: Final[set[subprocess.Popen[str]]] = set()
+_STOPPED: Final = threading.Event()
+
+
+class Stopped(BaseException):
+    """`stop_all` ended the run. No Exception: nothing that handles errors should take it for one and go on."""
 
 
 def stop_all() -> None:
-    """End every run of this process at once, for a user who interrupts."""
+    """End every run of this process at once and start no other, for a user who interrupts."""
+    _STOPPED.set()
     for process in list(_RUNNING):
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)

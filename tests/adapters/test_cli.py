@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -149,13 +152,34 @@ def test_junit_takes_any_message() -> None:
     assert "a?b <&> ?[0m" == ElementTree.fromstring(text)[0][0][0].text
 
 
-def test_pins_are_printed_and_nothing_is_written(capsys: pytest.CaptureFixture[str]) -> None:
-    before = (manifest.spec_directory() / "manifest.toml").read_bytes()
-    tenure("verify", "Transaction", "--pin")
+def test_pins_are_printed_and_nothing_is_written(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    spec = tmp_path / "spec"
+    shutil.copytree(manifest.spec_directory(), spec)
+    before = {path.name: path.read_bytes() for path in spec.iterdir()}
+    tenure("verify", "Transaction", "--pin", "--spec", str(spec))
     out = capsys.readouterr().out
     assert "[Transaction.config.three]\nstates = 36\ntransitions = 242" in out
     assert "[Transaction.coverage]\nactions = 8\nrows = 6\nrefusals = 10" in out
-    assert before == (manifest.spec_directory() / "manifest.toml").read_bytes()
+    assert before == {path.name: path.read_bytes() for path in spec.iterdir()}
+
+
+def test_an_interrupt_ends_every_run_and_is_no_verdict(tmp_path: Path) -> None:
+    """130, at once, and no Java is left behind."""
+    slow = tmp_path / "tlc"
+    slow.write_text(f"#!/bin/sh\necho $$ >> {tmp_path / 'pids'}\nexec sleep 600\n", encoding="utf-8")
+    slow.chmod(0o755)
+    command = [sys.executable, "-m", "tenure.adapters.cli", "verify", "Transaction", "--tlc", str(slow)]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    pids = tmp_path / "pids"
+    deadline = time.monotonic() + 60
+    while not (pids.exists() and len(pids.read_text(encoding="utf-8").split()) >= 1):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    assert 130 == process.wait(timeout=60)
+    for pid in pids.read_text(encoding="utf-8").split():
+        with pytest.raises(ProcessLookupError):
+            os.kill(int(pid), 0)
 
 
 # -- what is installed ------------------------------------------------------------------------------------------------
