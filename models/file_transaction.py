@@ -139,7 +139,7 @@ CONFIGS: Mapping[str, Config] = {
     "tidy": Config(_TWO, frozenset({"crash", "tidy"}), 2, ("dead", "live")),
     "rename": Config(_TWO, frozenset({"crash", "rename"}), 2),
     "three": Config(_THREE, frozenset({"crash"}), 2),
-    "twin": Config(_TWIN, frozenset({"crash", "abort"}), 2),
+    "twin": Config(_TWIN, frozenset({"crash", "abort", "rename"}), 2),
     "stranger": Config(_TWO, frozenset({"litter", "stranger"}), 2),
     "tamper": Config(_TWO, frozenset({"tamper"}), 1),
     "foreign": Config(_TWO, frozenset({"crash", "rename"}), 2, foreign=frozenset({"P"})),
