@@ -241,6 +241,7 @@ class _Compiler(Generic[D, M, O]):
         states = list(chart.states)
         self._refuse_conventions()
         self._refuse_settings()
+        self._refuse_overrides()
         for state in states:
             self._refuse_structure(state)
         initial = chart.initial_state
@@ -366,6 +367,14 @@ class _Compiler(Generic[D, M, O]):
         for name in _SETTINGS:
             if getattr(self.chart, name) != getattr(StateMachine, name):
                 raise self._error(f"changes {name.removeprefix('_class_')}; a table has no such setting")
+
+    def _refuse_overrides(self) -> None:
+        # An event called `send` would be what the engine's own `send` is taken for.
+        phases = {state.id for state in self.chart.states}
+        events = {e.id for s in self.chart.states for t in s.transitions for e in t.events}
+        for name in sorted(phases | events | self._declared()):
+            if hasattr(StateMachine, name):
+                raise self._error(f"calls something {name}, which is the name of a part of the engine")
 
     def _refuse_methods(self) -> None:
         # A method could only be called by the engine (as an override), and a table would never call it.

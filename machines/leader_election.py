@@ -212,7 +212,7 @@ class Landed:
 class Send:
     """A fenced effect is to be sent, outside the transaction."""
 
-    event: ClassVar[str] = "send"
+    event: ClassVar[str] = "emit"
     monotonic_ms: int
 
 
@@ -357,7 +357,7 @@ class LeaderElectionChart(StateMachine):
     release = owner.to(deleting, cond=[*_MINE, "mine_to_release"], on="let_go")
     commit = owner.to(committing, cond=["commit_inside", "strict_read", "same_key", "mine_to_commit"], on="run")
     landed = committing.to(owner)
-    send = owner.to(owner, cond=["own_lease_holds"], on="send_effect")
+    emit = owner.to(owner, cond=["own_lease_holds"], on="send_effect")
     switch = idle.to(idle, on="turn") | owner.to(owner, on="turn")
     die = (
         idle.to(off, on="vanish")

@@ -269,6 +269,12 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "lenient events": (lambda: _chart(_with(allow_event_without_transition=True)), "changes allow_event"),
     "swallowed errors": (lambda: _chart(_with(catch_errors_as_events=True)), "changes catch_errors"),
     "start values": (lambda: _chart(_with(start_configuration_values=["b"])), "changes start_configuration"),
+    "event called send": (lambda: _chart(lambda a, b: {"send": a.to(b)}), "calls something send"),
+    "event called raise_": (lambda: _chart(lambda a, b: {"raise_": a.to(b)}), "calls something raise_"),
+    "guard called raise_": (
+        lambda: _chart(lambda a, b: {"go": a.to(b, cond=["raise_"]), "raise_": staticmethod(_holds)}),
+        "calls something raise_",
+    ),
     "constructor": (lambda: _chart(_with(__init__=_nothing)), "defines __init__"),
     "method": (lambda: _chart(_with(helper=_nothing)), "defines helper"),
     "property": (lambda: _chart(_with(helper=property(_nothing))), "defines helper"),
