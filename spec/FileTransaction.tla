@@ -189,6 +189,7 @@ Tidy(t) ==
     /\ neighbour' = IF Guard("neighbour_is_gone", neighbour # "live") THEN "none" ELSE neighbour
     /\ UNCHANGED <<guard, proc, stranger, budget>>
 
+(* Refusal is inert: whoever fails here lets the guard go that it has just won. *)
 TidyFails(t) ==
     /\ Go(t, "tidying", IF Guard("failed_tidy_leaks", FALSE) THEN Idle ELSE [node[t] EXCEPT !.phase = "verifying"])
     /\ Fault("tidy")
@@ -213,6 +214,7 @@ Verify(t) ==
 (* X2: rename the path away, again and again if need be; X3: delete it. *)
 MoveAway(t) == Go(t, "releasing", At("deleting_released")) /\ guard' = Nothing /\ UNCHANGED world
 
+(* Unknown: a release that failed is tried again, for nobody else may end it. *)
 ReleaseFails(t) ==
     /\ Go(t, "releasing", IF Permit("release_is_retried", TRUE) THEN node[t] ELSE Idle)
     /\ Fault("rename")

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import importlib.util
 import itertools
+import math
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -244,7 +245,7 @@ def _walks(entry: ModuleEntry, config: str, rounds: int) -> tuple[Graph[Any] | N
     everything = graph.transitions()
     if len(everything) > MOST_TRANSITIONS:
         return graph, row | {"message": _too_large(config, f"{len(everything)} transitions")}
-    taken, steps = walk(graph, rounds, len(everything))
+    taken, steps = walk(graph, rounds, math.ceil(FLOOR * len(everything)))
     row |= {"transitions": len(everything), "visited": len(taken), "steps": steps}
     if not everything or len(taken) < FLOOR * len(everything):
         missing = [_transition(graph, t) for t in sorted(everything - taken)]

@@ -21,7 +21,7 @@ from tenure.adapters.verify.manifest import ModuleEntry, load, spec_directory
 from tenure.machines.chart import Refused, Step, Table, step
 
 MOST = 20_000
-"""Distinct calls the engine is given for one module: all of its smallest configurations, of the others a fixed sample."""
+"""Distinct calls the engine is given for one module: all of its smaller configurations, of others a fixed sample."""
 
 Call = tuple[str, str, Any, Any]
 

@@ -22,8 +22,8 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from tenure.adapters.machines_found import Machine, machines
 from tenure.adapters import strategies
+from tenure.adapters.machines_found import Machine, machines
 from tenure.machines.chart import Refused, Step, chosen, step
 from tenure.machines.laws import Kind
 
