@@ -19,7 +19,7 @@ _RULE: Final = re.compile(r"^-{4,}[^\n]*$", re.MULTILINE)
 
 @attrs.frozen
 class Definition:
-    """A definition, the comment right above it, and its text up to the next one."""
+    """A definition, the comment right above it or above the block it is in, and its text up to the next one."""
 
     name: str
     comment: str
@@ -30,9 +30,14 @@ def definitions(text: str) -> Iterator[Definition]:
     """The definitions of a module's text, in order."""
     found = list(_DEFINITION.finditer(text))
     ends = [m.start() for m in found][1:] + [len(text)] * bool(found)
+    comment = ""
     for match, end in zip(found, ends, strict=True):
-        above = _COMMENT_ABOVE.search(text[: match.start()])
-        yield Definition(match[1], plain(above[1]) if above else "", text[match.start() : end])
+        before = text[: match.start()]
+        if above := _COMMENT_ABOVE.search(before):
+            comment = plain(above[1])
+        elif before.endswith("\n\n") or _RULE.search(before.rstrip("\n").rpartition("\n")[2]):
+            comment = ""
+        yield Definition(match[1], comment, text[match.start() : end])
 
 
 def question(text: str) -> str:
@@ -59,8 +64,25 @@ class Texts:
             yield (self.spec / f"{name}.tla").read_text(encoding="utf-8")
 
     def says(self, name: str) -> str:
-        """The comment above the definition of this name; empty if there is none."""
-        return next((d.comment for text in self.all() for d in definitions(text) if d.name == name and d.comment), "")
+        """What is said of the definition of this name; empty if nothing is.
+
+        Of a conjunct ``OneInside_S2`` that is what follows ``S2:`` in the comment above it or, among the properties,
+        above another definition; else the comment above it.
+        """
+        for text in self.all():
+            found = list(definitions(text))
+            mine = next((d for d in found if d.name == name), None)
+            if mine is None:
+                continue
+            number = re.search(r"_([A-Z]\d+)$", name)
+            types = next((i for i, d in enumerate(found) if d.name == "TypeOK"), len(found))
+            for definition in [mine, *found[types:]] if number else ():
+                part = re.search(rf"\b{number[1]}:\s*(.+?)(?=\s+[A-Z]\d+:|$)" if number else "", definition.comment)
+                if part:
+                    return part[1]
+            if mine.comment:
+                return mine.comment
+        return ""
 
     def asks(self, module: str) -> str:
         """The question of one of the modules."""

@@ -135,6 +135,8 @@ vars == <<x>>
 ----
 (* A step. *)
 Step(p) == /\\ Guard("one", x = p) /\\ x' = 1
+Step2 == TRUE
+
 \\* A line
 \\* and another.
 Other == Guard("two", TRUE)   \\* what two is for
@@ -143,10 +145,10 @@ Other == Guard("two", TRUE)   \\* what two is for
 
 
 def test_definitions() -> None:
-    """The comment right above a definition is its intent, in either form of comment."""
+    """The comment right above a definition, or above the block that it is in, is its intent; in either form."""
     assert [
         (d.name, d.comment) for d in definitions(MODULE)
-    ] == [("vars", ""), ("Step", "A step."), ("Other", "A line and another.")]
+    ] == [("vars", ""), ("Step", "A step."), ("Step2", "A step."), ("Other", "A line and another.")]
 
 
 def test_question() -> None:
@@ -162,6 +164,20 @@ def test_about(tmp_path: Path) -> None:
 
     assert (texts.about("one"), texts.about("two"), texts.about("three")) == ("A step.", "what two is for", "")
     assert (texts.says("Step"), texts.says("vars")) == ("A step.", "")
+
+
+def test_says_by_number(tmp_path: Path) -> None:
+    """Conjuncts that share a comment are told apart by their numbers."""
+    (tmp_path / "M.tla").write_text(
+        "(* S1: a step. *)\nStep == TRUE\n\nTypeOK == TRUE\n\n(* S1: at most one.  S2: never two. *)\nOne_S1 == TRUE\n"
+        "One_S2 == TRUE\n\n(* V1: it ends. *)\nHelper == TRUE\n\nEnds_V1 == TRUE\nPlain_V9 == TRUE\n====\n",
+        encoding="utf-8",
+    )
+    texts = Texts(tmp_path, "M")
+
+    assert [texts.says(name) for name in ("One_S1", "One_S2", "Ends_V1", "Plain_V9", "Nothing")] == [
+        "at most one.", "never two.", "it ends.", "", ""
+    ]
 
 
 def test_first_sentence() -> None:
