@@ -28,8 +28,8 @@ from tenure.adapters.verify.reach import reach
 from tenure.adapters.verify.result import Value, Verdict
 from tenure.models.explore import Graph, LimitReached, Outcome, Violation, check
 
-STATES: Final = 400_000
-"""The explorer's limit on one graph; beyond it the verdict is UNDETERMINED."""
+STATES: Final = 150_000
+"""The explorer's limit on one graph; beyond it the verdict is UNDETERMINED, and memory stays within its budget."""
 
 SMALL: Final = 500
 """Pinned states below which a run with every property is a short one."""
@@ -282,7 +282,8 @@ class GuardCheck:
         if tools.tlc is None:
             stops.append(_Stop(Verdict.UNDETERMINED, tools.missing))
             return None, None
-        path = room / "red.dot"
+        # A broken invariant ends the run, so its dump would be no graph; liveness is decided on the whole of it.
+        path = room / "red.dot" if guard.property in self.config.cfg.properties else None
         cfg = self.config.cfg.text(off, [guard.property])
         run = tools.tlc.run(self.entry.root, cfg, self.entry.spec, dump=path, timeout=tools.timeout, brief=True)
         if run.answer is Answer.HOLDS:
@@ -290,7 +291,7 @@ class GuardCheck:
             stops.append(_Stop(Verdict.FAIL, f"{text}: the guard or the property is idle"))
         elif run.answer is not Answer.VIOLATED:
             stops.append(_stop_of(run, f"without {self._names(off)}"))
-        return run, path if run.complete and path.exists() else None
+        return run, path if run.complete and path is not None and path.exists() else None
 
     def _break_twin(
         self, off: Sequence[str], tools: Tools, stops: list[_Stop]
@@ -424,7 +425,9 @@ def _explore(
             recorder.attach(world)
         return check(world, names, tools.states)
     except LimitReached as error:
-        return _Stop(Verdict.UNDETERMINED, f"the explorer's limit was hit: {error}")
+        away = " with it off" if off else ""
+        advice = f"name a smaller configuration than {config}{away}"
+        return _Stop(Verdict.UNDETERMINED, f"the explorer's limit was hit: {error}; {advice}")
     except Exception as error:
         return _Stop(Verdict.FAIL, f"the twin raised {type(error).__name__}: {error}{_place(error)}")
 
