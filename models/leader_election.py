@@ -11,8 +11,9 @@ from tenure.machines.chart import Step
 from tenure.machines.entry import Entry
 from tenure.machines.identity import GONE, RUNNING, Birth, Owner, Process, Sighting
 from tenure.machines.laws import Law
-from tenure.machines.leader_election import (
-    LEADER_ELECTION,
+from tenure.machines.leader_election import LEADER_ELECTION
+from tenure.machines.leader_messages import (
+    Abandon,
     Acquire,
     Commit,
     DeleteEntry,
@@ -144,30 +145,32 @@ class Config:
     keys: tuple[str, ...]
     causes: frozenset[str]
     budget: int
+    max_epoch: int
 
 
 def _apart(*names: str) -> dict[str, tuple[str, str]]:
     return {name: (name, "main") for name in names}
 
 
-def _config(runtimes: Mapping[str, tuple[str, str]], causes: str, budget: int) -> Config:
+def _config(runtimes: Mapping[str, tuple[str, str]], causes: str, budget: int, max_epoch: int) -> Config:
     keys = tuple(sorted({key for _, key in runtimes.values()}))
-    return Config(runtimes, keys, frozenset(causes.split()), budget)
+    return Config(runtimes, keys, frozenset(causes.split()), budget, max_epoch)
 
 
 _PAIR: Final = {"a": ("x", "main"), "b": ("x", "main")}
 _KEYS: Final = {"a": ("a", "main"), "b": ("b", "work")}
 
 CONFIGS: Mapping[str, Config] = {
-    "two": _config(_apart("a", "b"), "crash pause force", 2),
-    "reload": _config(_PAIR | {"c": ("y", "main")}, "pause", 1),
-    "pair": _config(_PAIR, "pause", 1),
-    "restart": _config(_PAIR, "crash pause", 1),
-    "keys": _config(_KEYS, "switch tear release", 2),
-    "foreign": _config(_apart("a"), "foreign clock pause force", 3),
-    "writes": _config(_apart("a", "b"), "write pause release", 2),
-    "clock": _config(_apart("a", "b"), "clock pause", 1),
-    "alone": _config(_apart("a"), "crash write release", 3),
+    "two": _config(_apart("a", "b"), "crash pause force", 2, 4),
+    "reload": _config(_PAIR | {"c": ("y", "main")}, "pause", 1, 4),
+    "restart": _config(_PAIR, "crash pause", 1, 5),
+    "keys": _config(_KEYS, "switch tear release", 2, 5),
+    "writes": _config(_apart("a", "b"), "write pause release", 2, 4),
+    "alone": _config(_apart("a"), "crash write release", 3, 5),
+    "pair": _config(_PAIR, "pause", 1, 3),
+    "clock": _config(_apart("a", "b"), "clock pause", 1, 3),
+    "foreign": _config(_apart("a"), "foreign clock pause force", 3, 3),
+    "sibling": _config(_KEYS, "switch tear", 1, 3),
 }
 """The configurations of the manifest by name; each equals `spec/LeaderElection_<name>.cfg`."""
 
@@ -196,7 +199,10 @@ class LeaderElection(World[State]):
             for r, (_, key) in config.runtimes.items()
         }
         pid = {c: n for n, c in enumerate(processes, 1)}
-        self.me = {r: Me(Process(pid[self.process[r]], Birth(1, BOOT, 0)), None, r, STALE_MS) for r in self.runtimes}
+        self.me = {
+            r: Me(Process(pid[self.process[r]], Birth(1, BOOT, 0)), None, r, STALE_MS, max_epoch=config.max_epoch)
+            for r in self.runtimes
+        }
         self.now: State | None = None
         self.situations: dict[tuple[str, Node, int, Sight], _Asked] = {}
         self.nodes: dict[Node, Node] = {}
@@ -204,8 +210,9 @@ class LeaderElection(World[State]):
         generations = range(len(self.runtimes) + 1)
         self.starts = {(new, old): Start(new, old) for new in generations for old in generations}
         self.mints: dict[tuple[int, int, int], Mint] = {}
-        self.sends, self.lands, self.dies = Send(NOW_MS), Landed(), Die()
+        self.sends, self.lands, self.dies, self.abandons = Send(NOW_MS), Landed(), Die(), Abandon()
         self.settles = {outcome: Settle(outcome) for outcome in Outcome}
+        self.switches = {k: Switch(k) for k in config.keys}
         self.raised = {durable: Raised(durable, WALL_MS, NOW_MS) for durable in (True, False)}
 
     def initial(self) -> Iterable[State]:
@@ -242,12 +249,14 @@ class LeaderElection(World[State]):
             Action("Elect", self._elect, each),
             Action("Force", self._force, each),
             Action("Supersede", self._supersede, each),
+            Action("Mint", self._mint, each),
+            Action("Abandon", self._abandon, each),
             Action("Raise", self._raise, each),
             Action("FailRaise", self._fail_raise, each),
             Action("Write", self._write, each),
             Action("FailWrite", self._fail_write, each),
             Action("LoseWrite", self._lose_write, tuple((r, x) for r in self.runtimes for x in (False, True))),
-            Action("Truncate", self._truncate, each),
+            Action("Truncate", self._truncate, each, "replaced_by_rename"),
             Action("Resolve", self._resolve, each),
             Action("Refresh", self._refresh, each),
             Action("Displaced", self._displaced, each),
@@ -329,7 +338,7 @@ class LeaderElection(World[State]):
                 draft = draft.set(output.key, self._written(data.me, output.entry))
             elif isinstance(output, DeleteEntry):
                 draft = draft.set(output.key, NO_ID)
-        placed = tenure is not None and step.phase not in ("raising",)
+        placed = tenure is not None and step.phase != "raising"
         return Node(
             step.phase,
             data.generation,
@@ -499,11 +508,11 @@ class LeaderElection(World[State]):
         if state.guard == runtime and state.node[runtime].phase in SETTLED:
             yield _next(state, guard="nobody")
 
-    def _decide(self, state: State, runtime: str, kind: Deciding, phase: str, budget: int) -> Iterable[State]:
+    def _decide(self, state: State, runtime: str, kind: Deciding, phase: str, cause: str = "") -> Iterable[State]:
         """The machine decides on what its adapter has read; what it goes on to write starts as a copy of that."""
         node = state.node[runtime]
         answer = self._show(state, runtime, kind)
-        if answer is None or answer[0].phase != phase:
+        if answer is None or answer[0].phase != phase or (cause and not self._spend(state, cause)):
             return
         after = answer[0]
         if phase in ("minting", *WRITING):
@@ -517,48 +526,51 @@ class LeaderElection(World[State]):
         for output in answer[1]:
             if isinstance(output, RunEffect) and (output.key, output.epoch) != (node.tenure.key, node.tenure.epoch):
                 return
-        yield _next(state, node=state.node.set(runtime, after), budget=budget)
+        yield _next(state, node=state.node.set(runtime, after), budget=state.budget - 1 if cause else state.budget)
 
     def _acquire(self, state: State, runtime: str) -> Iterable[State]:
-        return self._decide(state, runtime, Acquire, "minting", state.budget)
+        return self._decide(state, runtime, Acquire, "minting")
 
     def _elect(self, state: State, runtime: str) -> Iterable[State]:
-        return self._decide(state, runtime, Elect, "minting", state.budget)
+        return self._decide(state, runtime, Elect, "minting")
 
     def _force(self, state: State, runtime: str) -> Iterable[State]:
-        return self._decide(state, runtime, Force, "minting", state.budget - 1) if self._spend(state, "force") else ()
+        return self._decide(state, runtime, Force, "minting", "force")
 
     def _supersede(self, state: State, runtime: str) -> Iterable[State]:
-        return self._decide(state, runtime, Supersede, "minting", state.budget)
+        return self._decide(state, runtime, Supersede, "minting")
 
-    def _minted(self, state: State, runtime: str, durable: bool) -> Iterable[tuple[int, Node]]:
-        """The mark that the machine has raised (the least it accepts), and its node once it knows how that went."""
+    def _mint(self, state: State, runtime: str) -> Iterable[State]:
         if state.guard != runtime:
             return
-        lease = state.entry[state.node[runtime].key] if state.readable else NOBODY
+        node = state.node[runtime]
+        lease = state.entry[node.key] if state.readable else NOBODY
         for epoch in range(1, state.highwater + lease.epoch + 2):
             said = (epoch, state.highwater, lease.epoch)
             if said not in self.mints:
                 self.mints[said] = Mint(epoch, state.highwater, lease.epoch or None)
-            first = self._ask(state, runtime, self.mints[said])
-            if first is None:
-                continue
-            raising, outputs = first
-            meanwhile = _next(state, node=state.node.set(runtime, raising))
-            second = self._ask(meanwhile, runtime, self.raised[durable])
-            for output in outputs:
-                if second is not None and isinstance(output, RaiseHighWater):
-                    yield output.epoch, second[0]
-            return
+            answer = self._ask(state, runtime, self.mints[said])
+            if answer is not None:
+                if answer[1] == (RaiseHighWater(answer[0].tenure.epoch),):
+                    yield _next(state, node=state.node.set(runtime, answer[0]))
+                return
+
+    def _told(self, state: State, runtime: str, message: Happening, cause: str = "") -> Iterable[State]:
+        """What follows when the machine takes `message` inside the transaction, at the expense of `cause`."""
+        answer = self._ask(state, runtime, message)
+        if answer is not None and state.guard == runtime and (not cause or self._spend(state, cause)):
+            budget = state.budget - 1 if cause else state.budget
+            yield _next(state, node=state.node.set(runtime, answer[0]), budget=budget)
+
+    def _abandon(self, state: State, runtime: str) -> Iterable[State]:
+        return self._told(state, runtime, self.abandons, "write")
 
     def _raise(self, state: State, runtime: str) -> Iterable[State]:
-        for mark, after in self._minted(state, runtime, True):
-            yield _next(state, highwater=mark, node=state.node.set(runtime, after))
+        for after in self._told(state, runtime, self.raised[True]):
+            yield _next(after, highwater=state.node[runtime].tenure.epoch)
 
     def _fail_raise(self, state: State, runtime: str) -> Iterable[State]:
-        if self._spend(state, "write"):
-            for _, after in self._minted(state, runtime, False):
-                yield _next(state, node=state.node.set(runtime, after), budget=state.budget - 1)
+        return self._told(state, runtime, self.raised[False], "write")
 
     def _landed(self, state: State, runtime: str) -> State:
         """The file as it is once the write of `runtime` is in place, and who is displaced by it in its time."""
@@ -608,19 +620,17 @@ class LeaderElection(World[State]):
             yield _next(state, node=state.node.set(runtime, answer[0]))
 
     def _refresh(self, state: State, runtime: str) -> Iterable[State]:
-        return self._decide(state, runtime, Refresh, "renewing", state.budget)
+        return self._decide(state, runtime, Refresh, "renewing")
 
     def _displaced(self, state: State, runtime: str) -> Iterable[State]:
-        for after in self._decide(state, runtime, Refresh, "idle", state.budget):
+        for after in self._decide(state, runtime, Refresh, "idle"):
             yield _next(after, evicted=state.evicted - {runtime})
 
     def _release(self, state: State, runtime: str) -> Iterable[State]:
-        if not self._spend(state, "release"):
-            return ()
-        return self._decide(state, runtime, Release, "deleting", state.budget - 1)
+        return self._decide(state, runtime, Release, "deleting", "release")
 
     def _commit(self, state: State, runtime: str) -> Iterable[State]:
-        return self._decide(state, runtime, Commit, "committing", state.budget)
+        return self._decide(state, runtime, Commit, "committing")
 
     def _land(self, state: State, runtime: str) -> Iterable[State]:
         answer = self._ask(state, runtime, self.lands)
@@ -653,10 +663,10 @@ class LeaderElection(World[State]):
             yield _next(state, node=state.node.set(runtime, answer[0]), evicted=state.evicted - {runtime})
 
     def _switch(self, state: State, runtime: str, key: str) -> Iterable[State]:
-        if state.guard == runtime or state.node[runtime].key == key or not self._spend(state, "switch"):
+        answer = self._ask(state, runtime, self.switches[key])
+        if answer is None or state.guard == runtime or state.node[runtime].key == key:
             return
-        answer = self._ask(state, runtime, Switch(key))
-        if answer is not None:
+        if self._spend(state, "switch"):
             yield _next(state, node=state.node.set(runtime, answer[0]), budget=state.budget - 1)
 
     # -- properties ----------------------------------------------------------------------------------------------------
@@ -729,7 +739,9 @@ class LeaderElection(World[State]):
         conditions = [fair(Strength.WEAK, self.age, k) for k in self.config.keys]
         conditions.append(fair(Strength.WEAK, self.mend))
         for r in self.runtimes:
-            conditions.append(Fair(Strength.WEAK, frozenset((name, (r,)) for name in ("Raise", "Write", "Land"))))
+            conditions.append(
+                Fair(Strength.WEAK, frozenset((name, (r,)) for name in ("Mint", "Raise", "Write", "Land")))
+            )
             conditions.append(Fair(Strength.WEAK, frozenset({("Look", (r,))})))
             for name in ("Leave", "Begin", "Acquire", "Supersede", "Resolve"):
                 conditions.append(Fair(Strength.STRONG, frozenset({(name, (r,))})))

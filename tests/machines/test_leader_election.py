@@ -15,8 +15,8 @@ import pytest
 from tenure.machines.chart import Refused, Step, step
 from tenure.machines.entry import parse_entry, render_entry
 from tenure.machines.identity import GONE, RUNNING, Birth, Process, Sighting, next_generation
-from tenure.machines.leader_election import (
-    LEADER_ELECTION,
+from tenure.machines.leader_election import LEADER_ELECTION
+from tenure.machines.leader_messages import (
     Acquire,
     Commit,
     DeleteEntry,
