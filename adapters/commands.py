@@ -163,6 +163,22 @@ def guards(
         raise typer.Exit(1)
 
 
+@app.command()
+def answers(
+    spec: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="A directory like spec/ of the repository.")
+    ] = None,
+) -> None:
+    """Print what every row of every machine answers, as answers.toml pins it.
+
+    tenure verify fails when a machine tells its adapter something else than it did; if that is meant, write the file
+    again with this command and read the difference.
+    """
+    from tenure.adapters.verify import answers as pins
+
+    typer.echo(pins.text(spec if spec is not None else manifest.spec_directory()), nl=False)
+
+
 INTERRUPTED = 130
 PLAIN_WIDTH = 100
 """Columns where there is no terminal to ask: enough for the table, so that a log shows it whole."""

@@ -115,8 +115,11 @@ class ConfigCheck:
         row: Row = {"config": config.name, "properties": list(config.cfg.names)}
         if tools.tlc is None:
             return None, _row(row, Verdict.UNDETERMINED, tools.missing)
-        path = room / "graph.dot"
+        # With liveness TLC dumps its product with the properties as well, six times as large: a run without properties
+        # that dumps the graph alone costs less, unless starting Java is most of it.
         brief = config.states < SMALL
+        started = time.perf_counter()
+        path: Path | None = room / "graph.dot" if brief else None
         run = tools.tlc.run(entry.root, config.cfg.text(), entry.spec, dump=path, timeout=tools.timeout, brief=brief)
         row |= {"seconds": round(run.seconds, 2), "states": run.states}
         if run.answer is Answer.TIMEOUT:
@@ -127,8 +130,13 @@ class ConfigCheck:
             name = run.violated or self._name(tools, tools.tlc) or "a property"
             message = _lines(f"{config.name}: {name} is violated", story.lines(story.of_run(run)))
             return None, _row(row | {"property": name, "tlc": run.length}, Verdict.FAIL, message)
+        if path is None:
+            path, stop = _dump(entry, config, (), tools, room)
+            if stop is not None:
+                return None, _row(row, stop.verdict, stop.message)
+            assert path is not None
         dump = dot.read(path)
-        row["transitions"] = len(dump.edges)
+        row |= {"seconds": round(time.perf_counter() - started, 2), "transitions": len(dump.edges)}
         drift = _drift(config, len(dump.labels), len(dump.edges))
         return path, _row(row, Verdict.FAIL if drift else Verdict.PASS, drift)
 
@@ -283,7 +291,8 @@ class GuardCheck:
             stops.append(_Stop(Verdict.UNDETERMINED, tools.missing))
             return None, None
         # A broken invariant ends the run, so its dump would be no graph; liveness is decided on the whole of it.
-        path = room / "red.dot" if guard.property in self.config.cfg.properties else None
+        whole = guard.property in self.config.cfg.properties and self.config.states < SMALL
+        path = room / "red.dot" if whole else None
         cfg = self.config.cfg.text(off, [guard.property])
         run = tools.tlc.run(self.entry.root, cfg, self.entry.spec, dump=path, timeout=tools.timeout, brief=True)
         if run.answer is Answer.HOLDS:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import enum
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import attrs
@@ -21,6 +23,8 @@ class Taken:
     refusals: frozenset[str]
     refusing: frozenset[str]
     """Guards that stopped a row at least once, whether the event was refused then or a later row took it."""
+    answers: frozenset[str] = frozenset()
+    """What each row answered: row, a hash of (data, message, outputs), and the outputs, as `answer` joins them."""
 
     def __or__(self, other: Taken) -> Taken:
         return Taken(
@@ -28,6 +32,7 @@ class Taken:
             self.rows | other.rows,
             self.refusals | other.refusals,
             self.refusing | other.refusing,
+            self.answers | other.answers,
         )
 
 
@@ -43,6 +48,7 @@ class Recorder:
         self.passed_over: set[str] = set()
         self.met: dict[tuple[str, str], tuple[Table[Any, Any, Any], dict[Any, None]]] = {}
         self.sample: dict[tuple[str, str], Message] = {}
+        self.answered: dict[tuple[str, int], dict[Any, None]] = {}
 
     def step(self, table: Table[Any, Any, Any], phase: str, data: Any, message: Message) -> Step[Any, Any] | Refused:
         """As `tenure.machines.chart.step`."""
@@ -59,9 +65,8 @@ class Recorder:
             if earlier is row:
                 break
             self.passed_over.update(next((g.name,) for g in earlier.guards if not g.holds(data, message)))
-        if row.effect is None:
-            return Step(row.target, data, ())
-        after, outputs = row.effect(data, message)
+        after, outputs = (data, ()) if row.effect is None else row.effect(data, message)
+        self.answered.setdefault(key, {})[data, message, outputs] = None
         return Step(row.target, after, outputs)
 
     def sweep(self) -> None:
@@ -91,7 +96,38 @@ class Recorder:
             frozenset(name_of_row(table, row) for (table, _), row in self.row_of.items()),
             frozenset(name_of_refusal(*refusal) for refusal in self.refused),
             frozenset(guard for *_, guards in self.refused for guard in guards) | self.passed_over,
+            frozenset(self._answers()),
         )
+
+    def _answers(self) -> Iterator[str]:
+        for key, answered in self.answered.items():
+            name = name_of_row(key[0], self.row_of[key])
+            for data, message, outputs in answered:
+                yield answer(name, data, message, outputs)
+
+
+def answer(row: str, data: object, message: object, outputs: tuple[object, ...]) -> str:
+    """One answer of a row, as text: the same in every process, and different when any output is."""
+    shown = ", ".join(map(spelled, outputs)) or "nothing"
+    digest = hashlib.sha256(f"{spelled(data)} {spelled(message)} {shown}".encode()).hexdigest()[:16]
+    return f"{row}\t{digest}\t{shown}"
+
+
+def spelled(value: object) -> str:
+    """A value as its class would be called with it; sets in the order of their texts, so that no hash shows."""
+    if isinstance(value, enum.Enum):
+        return str(value)
+    kind: Any = type(value)
+    if attrs.has(kind):
+        inner = (f"{f.name}={spelled(getattr(value, f.name))}" for f in attrs.fields(kind))
+        return f"{kind.__name__}({', '.join(inner)})"
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(sorted(f"{spelled(k)}: {spelled(v)}" for k, v in value.items())) + "}"
+    if isinstance(value, (frozenset, set)):
+        return "{" + ", ".join(sorted(map(spelled, value))) + "}"
+    if isinstance(value, (tuple, list)):
+        return "(" + ", ".join(map(spelled, value)) + ")"
+    return repr(value)
 
 
 def name_of_row(table: str, row: Row[Any, Any, Any]) -> str:

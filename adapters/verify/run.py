@@ -11,6 +11,7 @@ from pathlib import Path
 import attrs
 
 from tenure.adapters.tlc import Tlc, TlcMissing, find, stop_all
+from tenure.adapters.verify import answers
 from tenure.adapters.verify.cache import Cache, digest, inputs
 from tenure.adapters.verify.checks import (
     STATES,
@@ -135,7 +136,7 @@ class _Kept:
         if key is None or self.cache is None or not checked.passed:
             return
         taken = checked.taken
-        parts = [sorted(part) for part in (taken.actions, taken.rows, taken.refusals, taken.refusing)]
+        parts = [sorted(part) for part in attrs.astuple(taken, recurse=False)]
         self.cache.put(key, {"rows": [list(pair) for pair in checked.rows], "taken": parts, "totals": checked.totals})
 
 
@@ -237,7 +238,7 @@ def _coverage(entry: ModuleEntry, taken: Taken, rows: Sequence[Row]) -> list[Row
         world = entry.world(next(c for c in entry.configs if c in entry.python_configs))
     except (StopIteration, Exception):
         return []
-    messages = [message for _, message in missing(world, taken)]
+    messages = [*(message for _, message in missing(world, taken)), *answers.drift(entry, taken)]
     pinned = entry.coverage
     if pinned is not None:
         messages += [
