@@ -1,4 +1,4 @@
-"""The twin of `spec/FileTransaction.tla`: threads, processes and one path, with the machine of the guard in each thread."""
+"""The twin of `spec/FileTransaction.tla`: threads, processes and one path, with the machine in each thread."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from typing import ClassVar, Final
 
 import attrs
 
+from tenure.machines.chart import Step
 from tenure.machines.file_calls import (
     Aborted,
     Answer,
     Begin,
+    Call,
     Claimed,
     ClaimMissed,
     GaveUp,
@@ -31,6 +33,7 @@ from tenure.machines.file_calls import (
     PublishRefused,
     ReleasedDeleted,
     ReleaseFailed,
+    RemoveNeighbour,
     Reread,
     RollbackFailed,
     RolledBack,
@@ -68,7 +71,7 @@ WAITING: Final = frozenset(FILE_TRANSACTION.phases) - INSIDE - {"idle", "deletin
 
 @attrs.frozen(cache_hash=True)
 class Path:
-    """What stands at the guard's path: absent, owner, marker, empty or alien, with the owner's payload and the claim."""
+    """What stands at the path: absent, owner, marker, empty or alien, with the owner's payload and the claim."""
 
     kind: str
     id: int = 0
@@ -239,45 +242,48 @@ class FileTransaction(World[State]):
 
     # -- what the bodies are made of ------------------------------------------
 
-    def _told(self, state: State, thread: str, answer: Answer) -> Node | None:
-        """The thread after the machine took the answer; None if it refused, or the process is down."""
-        node = state.node[thread]
+    def _taken(self, state: State, thread: str, answer: Answer) -> Step[Attempt, Call] | None:
+        """The machine's step when the thread is told `answer`; None if it refuses, or the process is down."""
         if not state.proc[self.pid[thread]].up:
             return None
+        node = state.node[thread]
         data = self._split.get(node)
         if data is None:
             data = Attempt(node.id, node.saw, node.payload, node.name, node.claim, node.recovered)
             self._split[node] = data
-        done = taken(self.step(self.table, node.phase, data, answer))
-        if done is None:
-            return None
+        return taken(self.step(self.table, node.phase, data, answer))
+
+    def _node(self, done: Step[Attempt, Call]) -> Node:
+        """The thread after the step."""
         key = (done.phase, done.data)
-        after = self._join.get(key)
-        if after is None:
+        node = self._join.get(key)
+        if node is None:
             d = done.data
-            after = Node(done.phase, d.id, d.saw, d.payload, d.name, d.claim, d.recovered)
-            self._join[key] = after
-        return after
+            node = Node(done.phase, d.id, d.saw, d.payload, d.name, d.claim, d.recovered)
+            self._join[key] = node
+        return node
 
     def _tell(
         self, state: State, thread: str, answer: Answer, guard: Path | None = None, cost: int = 0
     ) -> tuple[State, ...]:
         """The one step in which the thread takes the answer, `guard` comes to stand there, and the fault costs."""
-        node = self._told(state, thread, answer)
-        if node is None:
+        done = self._taken(state, thread, answer)
+        if done is None:
             return ()
         return (
             State(
                 state.guard if guard is None else guard,
                 state.proc,
-                state.node.set(thread, node),
+                state.node.set(thread, self._node(done)),
                 state.neighbour,
                 state.stranger,
                 state.budget - cost,
             ),
         )
 
-    def _forced(self, state: State, thread: str, phase: str, node: Node, guard: Path | None = None) -> tuple[State, ...]:
+    def _forced(
+        self, state: State, thread: str, phase: str, node: Node, guard: Path | None = None
+    ) -> tuple[State, ...]:
         """A step of a mutant: from `phase` to `node`, whatever the machine says."""
         if state.node[thread].phase != phase or not state.proc[self.pid[thread]].up:
             return ()
@@ -420,12 +426,11 @@ class FileTransaction(World[State]):
         return self._tell(state, thread, _STALE_DELETED)
 
     def _tidy(self, state: State, thread: str) -> Iterable[State]:
-        node = self._told(state, thread, _TIDIED[state.neighbour == "live"])
-        if node is None:
+        done = self._taken(state, thread, _TIDIED[state.neighbour == "live"])
+        if done is None:
             return ()
-        gone = self.guard("neighbour_is_gone", state.neighbour != "live")
-        neighbour = "none" if gone else state.neighbour
-        return (attrs.evolve(state, node=state.node.set(thread, node), neighbour=neighbour),)
+        neighbour = "none" if RemoveNeighbour() in done.outputs else state.neighbour
+        return (attrs.evolve(state, node=state.node.set(thread, self._node(done)), neighbour=neighbour),)
 
     def _tidy_fails(self, state: State, thread: str) -> Iterable[State]:
         if not self.guard("failed_tidy_leaks", False):
@@ -661,7 +666,14 @@ _STAGED: Final = [Staged(i) for i in range(32)]
 _LOOKED: Final = {present: Looked(present) for present in (False, True)}
 _LISTED_OTHER, _OWNER_JUDGED, _MARKER_GONE, _CLAIM_MISSED = ListedOther(), OwnerJudged(), MarkerGone(), ClaimMissed()
 _MOVED, _MOVE_FAILED, _ROLLED_BACK, _ROLLBACK_FAILED = Moved(), MoveFailed(), RolledBack(), RollbackFailed()
-_ABORTED, _STALE_DELETED, _TIDY_FAILED, _WOKE, _GAVE_UP, _LEFT = Aborted(), StaleDeleted(), TidyFailed(), Woke(), GaveUp(), Left()
+_ABORTED, _STALE_DELETED, _TIDY_FAILED, _WOKE, _GAVE_UP, _LEFT = (
+    Aborted(),
+    StaleDeleted(),
+    TidyFailed(),
+    Woke(),
+    GaveUp(),
+    Left(),
+)
 _TIDIED: Final = {alive: Tidied(alive) for alive in (False, True)}
 _MOVED_AWAY, _RELEASE_FAILED, _RELEASED_DELETED = MovedAway(), ReleaseFailed(), ReleasedDeleted()
 _OFFERS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -693,4 +705,4 @@ _OFFERS: Final[Mapping[str, tuple[str, ...]]] = {
     "MoveAway": ("moved_away",),
     "DeleteReleased": ("released_deleted",),
 }
-"""`World.offers`: the actions of a thread that are the telling of one answer (not those that a mutant does otherwise)."""
+"""`World.offers`: the actions of a thread that tell it one answer (not those that a mutant does otherwise)."""

@@ -1,8 +1,8 @@
 """What every row of every machine answers, pinned: ``spec/answers.toml`` (DESIGN 4, *Outputs are values as well*).
 
-The graphs compare what machines remember. What they tell an adapter to do leaves no trace in a state, so it is pinned by
-itself: for each row a digest over all data and messages that the compared graphs meet, and one of its answers to read.
-A changed output fails the stage `twin`, by the name of its row and with the shortest story that comes to it.
+The graphs compare what machines remember. What they tell an adapter to do leaves no trace in a state, so it is pinned
+by itself: for each row a digest over all data and messages that the compared graphs meet, and one of its answers to
+read. A changed output fails the stage `twin`, by the name of its row and with the shortest story that comes to it.
 """
 
 from __future__ import annotations
