@@ -63,7 +63,7 @@ def bench(tmp_path: Path) -> Bench:
     spec = tmp_path / "spec"
     spec.mkdir()
     source = manifest.spec_directory()
-    for name in ("Transaction.tla", "MCTransaction.tla", "Transaction_three.cfg"):
+    for name in ("Transaction.tla", "MCTransaction.tla", "Transaction_three.cfg", "answers.toml"):
         shutil.copy(source / name, spec / name)
     text = (source / "manifest.toml").read_text(encoding="utf-8")
     start = text.index("[Transaction]")
