@@ -86,4 +86,3 @@ def test_commands_are_read_off_the_text() -> None:
     """A block's commands, their promised lines and statuses are what the text says."""
     text = "x\n```console\n$ one\nsays this\n# exit 3\n$ two\n```\n"
     assert commands(text) == [Command("one", ("says this",), 3), Command("two", (), 0)]
-
