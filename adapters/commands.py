@@ -111,9 +111,7 @@ def explain(
     diagram: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the story as a Mermaid sequence diagram; - for output.")
     ] = None,
-    spec: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="A directory like spec/ of the repository.")
-    ] = None,
+    spec: Annotated[Path | None, typer.Option(metavar="DIR", help="A directory like spec/ of the repository.")] = None,
 ) -> None:
     """Say what a module asks; or, without one of its guards, tell what happens, step by step. Needs no Java.
 
@@ -143,9 +141,7 @@ def explain(
 @app.command()
 def guards(
     check: Annotated[bool, typer.Option("--check", help="Only say whether GUARDS.md is current.")] = False,
-    spec: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="A directory like spec/ of the repository.")
-    ] = None,
+    spec: Annotated[Path | None, typer.Option(metavar="DIR", help="A directory like spec/ of the repository.")] = None,
 ) -> None:
     """Print every guard and permit with its law, the property that breaks without it, and the length of the story.
 
@@ -165,9 +161,7 @@ def guards(
 
 @app.command()
 def answers(
-    spec: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="A directory like spec/ of the repository.")
-    ] = None,
+    spec: Annotated[Path | None, typer.Option(metavar="DIR", help="A directory like spec/ of the repository.")] = None,
 ) -> None:
     """Print what every row of every machine answers, as answers.toml pins it.
 

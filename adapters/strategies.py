@@ -85,9 +85,7 @@ def calls(machine: Machine, words: Vocabulary | None = None) -> st.SearchStrateg
 
 def instances(kind: type, words: Vocabulary) -> st.SearchStrategy[Any]:
     """Instances of an attrs class, field by field; now and then one that was seen as a whole."""
-    arguments = {
-        field.alias: _field(kind, field.name, hint, words) for field, hint in _hints(kind)
-    }
+    arguments = {field.alias: _field(kind, field.name, hint, words) for field, hint in _hints(kind)}
     built = st.builds(kind, **arguments)
     seen = list(words.wholes.get(kind, ()))
     return st.one_of(st.sampled_from(seen), built) if seen and arguments else built

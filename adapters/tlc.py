@@ -135,9 +135,7 @@ class Tlc:
             raise TlcMissing(f"{self.command[0]} ran no TLC (status {status}: {said}); {INSTALL}")
         return read(out, status, seconds, timeout)
 
-    def _start(
-        self, arguments: list[str], room: Path, timeout: float | None, brief: bool
-    ) -> tuple[str, int | None]:
+    def _start(self, arguments: list[str], room: Path, timeout: float | None, brief: bool) -> tuple[str, int | None]:
         if _STOPPED.is_set():
             raise Stopped
         environment = dict(os.environ)

@@ -147,9 +147,7 @@ class Table(Generic[D, M, O]):
                 if not rows:
                     lines.append(f"{phase:<12} {event:<18} refused")
                 for row in rows:
-                    names = ", ".join(
-                        f"{g.name}{'?' if g.mark.kind is Kind.PERMIT else ''}" for g in row.guards
-                    )
+                    names = ", ".join(f"{g.name}{'?' if g.mark.kind is Kind.PERMIT else ''}" for g in row.guards)
                     does = f" / {row.effect_name}" if row.effect_name else ""
                     lines.append(f"{phase:<12} {event:<18} [{names}] -> {row.target}{does}")
             lines.append("")

@@ -113,9 +113,7 @@ class _Walk(Generic[S]):
         self.world = world
         self.limit = limit
         self.invariants = [(n, p) for n, p in world.invariants().items() if n in wanted]
-        self.steps: list[tuple[str, Callable[[S, S], bool]]] = [
-            (n, p) for n, p in world.steps().items() if n in wanted
-        ]
+        self.steps: list[tuple[str, Callable[[S, S], bool]]] = [(n, p) for n, p in world.steps().items() if n in wanted]
         self.inits: list[tuple[str, Callable[[S], bool]]] = []
         for name, refinement in world.refines().items():
             if name in wanted:
@@ -267,9 +265,7 @@ class FairGraph(Generic[S]):
                 best = story
         return best
 
-    def _reached(
-        self, lacking: set[int], starts: list[int]
-    ) -> tuple[dict[int, tuple[int, int]], dict[int, int]]:
+    def _reached(self, lacking: set[int], starts: list[int]) -> tuple[dict[int, tuple[int, int]], dict[int, int]]:
         """What is reached from `starts` without leaving `lacking`: (parent, label), and states on the way from Init.
 
         The second is in the order of its values. A start has the parent (-1, -1): the way to it is the graph's own.
@@ -359,9 +355,7 @@ class FairGraph(Generic[S]):
     def _fair_components(self, nodes: set[int]) -> Iterator[set[int]]:
         """Components (single stuttering states included) in which a fair behaviour can stay for ever."""
         for component in _components(nodes, self.out):
-            taken = {
-                c for s in component for label, t in self.out[s] if t in component for c in self.member[label]
-            }
+            taken = {c for s in component for label, t in self.out[s] if t in component for c in self.member[label]}
             shrink: set[int] = set()
             fair = True
             for c, condition in enumerate(self.conditions):

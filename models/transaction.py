@@ -79,9 +79,7 @@ class Transaction(World[State]):
 
     def actions(self) -> tuple[Action[State], ...]:
         each = tuple((t,) for t in self.config.threads)
-        groups = tuple(
-            (frozenset(g),) for n in range(1, len(each) + 1) for g in combinations(self.config.threads, n)
-        )
+        groups = tuple((frozenset(g),) for n in range(1, len(each) + 1) for g in combinations(self.config.threads, n))
         self.leave = Action("Leave", self._leave, each)
         self.free = Action("Free", self._free)
         return (

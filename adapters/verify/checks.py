@@ -224,9 +224,7 @@ class GuardCheck:
                 rows.append(("twin", self._twin(guard.covered_by, None, None, tools, room)))
         return Checked(tuple(rows))
 
-    def _red(
-        self, off: Sequence[str], tools: Tools, room: Path
-    ) -> tuple[Row, Graph[Any] | None, Path | None]:
+    def _red(self, off: Sequence[str], tools: Tools, room: Path) -> tuple[Row, Graph[Any] | None, Path | None]:
         """Both halves of the red twin; and the graphs, where a half had to build its own to the end."""
         guard = self.guard
         row: Row = {
@@ -316,9 +314,7 @@ class GuardCheck:
             stops.append(_Stop(Verdict.FAIL, f"{text}: the guard or the property is idle"))
         return violation, outcome.graph if outcome.complete else None
 
-    def _twin(
-        self, off: Sequence[str], graph: Graph[Any] | None, dump: Path | None, tools: Tools, room: Path
-    ) -> Row:
+    def _twin(self, off: Sequence[str], graph: Graph[Any] | None, dump: Path | None, tools: Tools, room: Path) -> Row:
         """Graph equality with `off` taken away, without properties."""
         name = f"{self.guard.config} without {self._names(off)}"
         row: Row = {"config": self.guard.config, "off": list(off)}

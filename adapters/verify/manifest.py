@@ -190,9 +190,7 @@ class _Reader:
 
     # -- configurations -------------------------------------------------------
 
-    def _configs(
-        self, twin: type[World[Any]] | None, python: Mapping[str, Any]
-    ) -> Iterator[tuple[str, ConfigEntry]]:
+    def _configs(self, twin: type[World[Any]] | None, python: Mapping[str, Any]) -> Iterator[tuple[str, ConfigEntry]]:
         listed = self._table("config")
         if not listed:
             self.problem("spec", self.name, "the manifest lists no configuration")

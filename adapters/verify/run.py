@@ -186,9 +186,7 @@ def _module(entry: ModuleEntry, results: Mapping[str, list[Checked]], options: O
     for problem in entry.problems:
         if problem.stage == "reach":
             continue  # the stage has it
-        rows[problem.stage].append(
-            {"problem": problem.name, "verdict": Verdict.FAIL.value, "message": problem.message}
-        )
+        rows[problem.stage].append({"problem": problem.name, "verdict": Verdict.FAIL.value, "message": problem.message})
     taken, totals = NOTHING, {}
     for checked in results.get(entry.name, []):
         taken |= checked.taken

@@ -21,7 +21,6 @@ from tenure.adapters.verify.result import ModuleResult, StageResult, Verdict
 ROOT = Path(__file__).resolve().parents[2]
 
 
-
 def tenure(*arguments: str) -> int:
     """The exit status of a command."""
     with pytest.raises(SystemExit) as ended:
@@ -66,9 +65,7 @@ def test_the_exit_status(monkeypatch: pytest.MonkeyPatch, verdict: Verdict, stat
         (["nothing"], "nothing"),
     ],
 )
-def test_usage_is_status_2_and_says_what(
-    capsys: pytest.CaptureFixture[str], arguments: list[str], says: str
-) -> None:
+def test_usage_is_status_2_and_says_what(capsys: pytest.CaptureFixture[str], arguments: list[str], says: str) -> None:
     assert 2 == tenure(*arguments)
     said = capsys.readouterr()
     assert says in said.err

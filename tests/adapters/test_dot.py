@@ -53,7 +53,7 @@ def test_a_dump_that_was_cut_off_is_refused(tmp_path: Path) -> None:
 
 def test_a_label_in_parts() -> None:
     """A backslash followed by n, inside a string, is no new line; nor is what stands behind it a variable."""
-    parts = dot.split(r'/\\ s = \"a\\n\"\n/\\ x = 1')
+    parts = dot.split(r"/\\ s = \"a\\n\"\n/\\ x = 1")
     assert [("s", r'"a\n"'), ("x", "1")] == [dot.variable(part) for part in parts]
     with pytest.raises(dot.DotError):
         dot.variable("no equation")

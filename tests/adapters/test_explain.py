@@ -126,7 +126,7 @@ def test_idle_guard_has_no_story(entry: ModuleEntry, monkeypatch: pytest.MonkeyP
         explain.diagram(found)
 
 
-MODULE = '''---- MODULE M ----
+MODULE = """---- MODULE M ----
 (* What is asked? *)
 (* And more.      *)
 EXTENDS Naturals
@@ -141,14 +141,17 @@ Step2 == TRUE
 \\* and another.
 Other == Guard("two", TRUE)   \\* what two is for
 =====
-'''
+"""
 
 
 def test_definitions() -> None:
     """The comment right above a definition, or above the block that it is in, is its intent; in either form."""
-    assert [
-        (d.name, d.comment) for d in definitions(MODULE)
-    ] == [("vars", ""), ("Step", "A step."), ("Step2", "A step."), ("Other", "A line and another.")]
+    assert [(d.name, d.comment) for d in definitions(MODULE)] == [
+        ("vars", ""),
+        ("Step", "A step."),
+        ("Step2", "A step."),
+        ("Other", "A line and another."),
+    ]
 
 
 def test_question() -> None:
@@ -176,7 +179,11 @@ def test_says_by_number(tmp_path: Path) -> None:
     texts = Texts(tmp_path, "M")
 
     assert [texts.says(name) for name in ("One_S1", "One_S2", "Ends_V1", "Plain_V9", "Nothing")] == [
-        "at most one.", "never two.", "it ends.", "", ""
+        "at most one.",
+        "never two.",
+        "it ends.",
+        "",
+        "",
     ]
 
 

@@ -123,9 +123,7 @@ def test_what_is_wrong_is_named(spec: Path, old: str, new: str, stage: str, says
         ("Transaction_three.cfg", "INVARIANTS", "SYMMETRY Perms\nINVARIANTS", "spec", "SYMMETRY has no place"),
     ],
 )
-def test_the_files_are_held_against_the_twin(
-    spec: Path, name: str, old: str, new: str, stage: str, says: str
-) -> None:
+def test_the_files_are_held_against_the_twin(spec: Path, name: str, old: str, new: str, stage: str, says: str) -> None:
     edit(spec, name, old, new)
     assert any(p.stage == stage and says in p.message for p in load(spec).problems), load(spec).problems
 

@@ -108,8 +108,13 @@ def bench_step() -> list[Row]:
     return [
         {"what": "compiled step, one guard, one effect", "us": ours, "bar": "<= 4 us", "ok": ours <= 4},
         {"what": "python-statemachine's engine, same chart", "us": engine, "ratio to step": engine / ours},
-        {"what": "bare table lookup", "us": look, "ratio to dict": look / plain, "bar": "<= 20 x dict",
-         "ok": look <= 20 * plain},
+        {
+            "what": "bare table lookup",
+            "us": look,
+            "ratio to dict": look / plain,
+            "bar": "<= 20 x dict",
+            "ok": look <= 20 * plain,
+        },
         {"what": "dict lookup", "us": plain},
     ]
 
@@ -161,11 +166,25 @@ def bench_tlc(budget: int) -> list[Row]:
     ratio = ours_rate / theirs_rate
     size = {"states": states, "transitions": transitions}
     return [
-        {"what": "explorer, FileTransaction, invariants on", "per second": ours_rate, "seconds": ours,
-         "cpu seconds": ours_cpu, **size, "ratio to TLC": ratio, "cpu ratio": (theirs_cpu - start_cpu) / ours_cpu,
-         "bar": ">= 1 x TLC", "ok": ratio >= 1},
-        {"what": "TLC 2.15, one worker, start excluded", "per second": theirs_rate, "seconds": theirs - start,
-         "cpu seconds": theirs_cpu - start_cpu, **size, "enough": transitions >= 500_000},
+        {
+            "what": "explorer, FileTransaction, invariants on",
+            "per second": ours_rate,
+            "seconds": ours,
+            "cpu seconds": ours_cpu,
+            **size,
+            "ratio to TLC": ratio,
+            "cpu ratio": (theirs_cpu - start_cpu) / ours_cpu,
+            "bar": ">= 1 x TLC",
+            "ok": ratio >= 1,
+        },
+        {
+            "what": "TLC 2.15, one worker, start excluded",
+            "per second": theirs_rate,
+            "seconds": theirs - start,
+            "cpu seconds": theirs_cpu - start_cpu,
+            **size,
+            "enough": transitions >= 500_000,
+        },
     ]
 
 
@@ -216,8 +235,11 @@ def minicheck_model(threads: tuple[str, ...]) -> Any:
     for size in range(1, len(threads) + 1):
         for group in combinations(threads, size):
             add(f"die_{'_'.join(group)}", lambda s, g=group: all(getattr(s, t) != "out" for t in g), die(group))
-    add("free", lambda s: s.holder == "abandoned" and any(getattr(s, t) == "waiting" for t in threads),
-        becomes("holder", "nobody"))
+    add(
+        "free",
+        lambda s: s.holder == "abandoned" and any(getattr(s, t) == "waiting" for t in threads),
+        becomes("holder", "nobody"),
+    )
     add("damage", lambda s: s.holder == "nobody", becomes("holder", "damaged"))
     add("repair", lambda s: s.holder == "damaged", becomes("holder", "nobody"))
     members["one_inside"] = invariant(lambda s: sum(getattr(s, t) == "inside" for t in threads) <= 1, name="OneInside")
@@ -252,11 +274,24 @@ def bench_minicheck(size: int) -> list[Row]:
     ratio = theirs / ours
     where = {"states": states, "transitions": transitions}
     return [
-        {"what": f"explorer, Transaction, {size} threads", "per second": transitions / ours, "seconds": ours,
-         "cpu seconds": ours_cpu, **where, "ratio to minicheck": ratio, "cpu ratio": theirs_cpu / ours_cpu,
-         "bar": ">= 2 x minicheck", "ok": ratio >= 2},
-        {"what": "minicheck 0.4.0, same model", "per second": transitions / theirs, "seconds": theirs,
-         "cpu seconds": theirs_cpu, **where},
+        {
+            "what": f"explorer, Transaction, {size} threads",
+            "per second": transitions / ours,
+            "seconds": ours,
+            "cpu seconds": ours_cpu,
+            **where,
+            "ratio to minicheck": ratio,
+            "cpu ratio": theirs_cpu / ours_cpu,
+            "bar": ">= 2 x minicheck",
+            "ok": ratio >= 2,
+        },
+        {
+            "what": "minicheck 0.4.0, same model",
+            "per second": transitions / theirs,
+            "seconds": theirs,
+            "cpu seconds": theirs_cpu,
+            **where,
+        },
     ]
 
 
@@ -296,7 +331,10 @@ def show(rows: list[Row]) -> None:
     """A line for each row, its numbers behind it."""
     for row in rows:
         numbers = [
-            f"{name} {value:,.2f}" if isinstance(value, float) else f"{name} {value:,}" if type(value) is int
+            f"{name} {value:,.2f}"
+            if isinstance(value, float)
+            else f"{name} {value:,}"
+            if type(value) is int
             else f"{name} {value}"
             for name, value in row.items()
             if name != "what"

@@ -157,9 +157,7 @@ def test_green(monkeypatch: pytest.MonkeyPatch) -> None:
 
     assert Verdict.PASS is result.verdict
     assert (result.states, result.transitions) == (4, 6)
-    assert [
-        (row["visited"], row.get("transitions", row.get("rows"))) for row in result.detail
-    ] == [(6, 6), (5, 5)]
+    assert [(row["visited"], row.get("transitions", row.get("rows"))) for row in result.detail] == [(6, 6), (5, 5)]
 
 
 def test_unreachable_row(monkeypatch: pytest.MonkeyPatch) -> None:

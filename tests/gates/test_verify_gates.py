@@ -103,9 +103,7 @@ def messages(result: ModuleResult, name: str) -> str:
     return "\n".join(str(row.get("message")) for row in rows if row["verdict"] != "PASS")
 
 
-def change_guard(
-    monkeypatch: pytest.MonkeyPatch, name: str, holds: Callable[[Any, Any], bool]
-) -> None:
+def change_guard(monkeypatch: pytest.MonkeyPatch, name: str, holds: Callable[[Any, Any], bool]) -> None:
     """Put another function in the place of one guard of the machine that the twin runs."""
 
     def other(guard: Guard[Any, Any]) -> Guard[Any, Any]:
@@ -142,7 +140,7 @@ def test_a_flipped_guard_in_the_machine(bench: Bench, monkeypatch: pytest.Monkey
     result = bench.verify("spec", "twin")
     assert stage(result, "twin") is Verdict.FAIL
     assert "Enter differs" in messages(result, "twin")
-    assert 'in the twin it cannot be taken' in messages(result, "twin")
+    assert "in the twin it cannot be taken" in messages(result, "twin")
 
 
 def test_a_weakened_guard_in_the_machine(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,8 +208,10 @@ def test_a_state_with_other_variables(bench: Bench, twin_source: Doctor) -> None
 
 def test_two_states_that_are_one_value(bench: Bench, twin_source: Doctor) -> None:
     """A twin that remembers more than the module shows is not the module."""
-    twin_source("import attrs\n", "import attrs\n\n\nclass Odd(str):\n    __hash__ = object.__hash__\n"
-                "    __eq__ = object.__eq__\n")
+    twin_source(
+        "import attrs\n",
+        "import attrs\n\n\nclass Odd(str):\n    __hash__ = object.__hash__\n    __eq__ = object.__eq__\n",
+    )
     twin_source("(State(DAMAGED, state.phase),)", "(State(Odd(DAMAGED), state.phase),)")
     assert "two states of the twin stand for the same value" in messages(bench.verify("spec", "twin"), "twin")
 
@@ -325,7 +325,7 @@ def test_a_guard_that_guards_nothing(bench: Bench, twin_source: Doctor) -> None:
     )
     declared = '        prohibition("holder_is_gone", Law.PROOF),\n'
     twin_source(declared, declared + '        prohibition("idle", Law.FENCE),\n')
-    twin_source('or state.holder == NOBODY:', 'or not self.guard("idle", state.holder != NOBODY):')
+    twin_source("or state.holder == NOBODY:", 'or not self.guard("idle", state.holder != NOBODY):')
     named = 'law = "Fence"\nproperty = "OneInside"\nconfig = "three"\n'
     bench.append("manifest.toml", f"\n[Transaction.guard.idle]\n{named}")
     result = bench.verify("red")

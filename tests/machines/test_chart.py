@@ -257,8 +257,18 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     **{
         f"convention {name}": (lambda name=name: _chart(_with(**{name: _nothing})), f"defines {name}")
         for name in (
-            "on_enter_a", "on_exit_b", "on_enter_state", "on_exit_state", "on_invoke_a", "on_invoke_state",
-            "before_go", "on_go", "after_go", "before_transition", "on_transition", "after_transition",
+            "on_enter_a",
+            "on_exit_b",
+            "on_enter_state",
+            "on_exit_state",
+            "on_invoke_a",
+            "on_invoke_state",
+            "before_go",
+            "on_go",
+            "after_go",
+            "before_transition",
+            "on_transition",
+            "after_transition",
             "prepare_event",
         )
     },
@@ -447,9 +457,7 @@ def test_unknown_phase_or_event_is_a_fault(phase: str, message: Any) -> None:
         step(DOOR, phase, Data(), message)
 
 
-MESSAGES = st.one_of(
-    st.builds(Ask, st.booleans(), st.booleans(), st.booleans()), st.just(Back()), st.just(Halt())
-)
+MESSAGES = st.one_of(st.builds(Ask, st.booleans(), st.booleans(), st.booleans()), st.just(Back()), st.just(Halt()))
 CALLS = (st.sampled_from(DOOR.phases), st.builds(Data, st.integers(0, 3)), MESSAGES)
 
 

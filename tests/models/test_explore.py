@@ -62,9 +62,7 @@ class NetWorld(World[int]):
         return self.net.refines
 
     def fairness(self) -> tuple[Fair, ...]:
-        return tuple(
-            Fair(strength, frozenset((name, ()) for name in names)) for strength, names in self.net.fair
-        )
+        return tuple(Fair(strength, frozenset((name, ()) for name in names)) for strength, names in self.net.fair)
 
 
 def _to(goal: int) -> dict[str, LeadsTo[int]]:
@@ -321,14 +319,18 @@ def nets(draw: st.DrawFn) -> Net:
     states = st.integers(0, size - 1)
     edges = draw(st.lists(st.tuples(states, st.sampled_from(NAMES), states), max_size=7, unique=True))
     there = sorted({action for _, action, _ in edges})
-    fair = draw(
-        st.lists(
-            st.tuples(
-                st.sampled_from(Strength), st.lists(st.sampled_from(there), min_size=1, unique=True).map(tuple)
-            ),
-            max_size=3,
+    fair = (
+        draw(
+            st.lists(
+                st.tuples(
+                    st.sampled_from(Strength), st.lists(st.sampled_from(there), min_size=1, unique=True).map(tuple)
+                ),
+                max_size=3,
+            )
         )
-    ) if there else []
+        if there
+        else []
+    )
     premise, goal = draw(st.frozensets(states)), draw(st.frozensets(states))
     starts = draw(st.lists(states, min_size=1, max_size=2, unique=True))
     promise = LeadsTo[int](premise.__contains__, goal.__contains__)

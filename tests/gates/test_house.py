@@ -1,0 +1,95 @@
+"""The house keeps its order: imports run one way, pure rooms stay pure, types and style hold (DESIGN 3)."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+VALUES = "__future__ abc ast attrs collections enum functools hashlib heapq inspect itertools math operator re"
+PURE = frozenset(VALUES.split(" ")) | {"statemachine", "types", "typing"}
+"""What a machine or a model may import: values and functions, no clock, randomness, environment, logging or I/O."""
+ALLOWED = {
+    "machines": frozenset({"tenure.machines"}),
+    "models": frozenset({"tenure.machines", "tenure.models"}),
+}
+
+
+def imports(path: Path) -> set[str]:
+    """Every module that a file imports, by its full name."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found.add(node.module or ".")
+            if node.module == "tenure":
+                found |= {f"tenure.{alias.name}" for alias in node.names}
+    return found
+
+
+def strangers(room: str, names: set[str]) -> set[str]:
+    """Those of `names` that a file of `room` must not import."""
+    own = {name for name in names if any(name == a or name.startswith(f"{a}.") for a in ALLOWED[room])}
+    return {name for name in names - own if name.partition(".")[0] not in PURE}
+
+
+@pytest.mark.parametrize("room", sorted(ALLOWED))
+def test_pure_rooms_import_nothing_that_acts(room: str) -> None:
+    """Machines know machines, models know machines and models, and neither knows a clock, a file or a log."""
+    for path in sorted((ROOT / room).glob("*.py")):
+        assert set() == strangers(room, imports(path)), path.name
+        called = {
+            node.func.id
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+        }
+        assert set() == called & {"open", "print", "input", "exec", "eval"}, path.name
+
+
+def test_a_stranger_is_found() -> None:
+    """The gate turns red: a clock in a machine, a model in a machine, an adapter in a model."""
+    assert {"time"} == strangers("machines", {"time", "attrs"})
+    assert {"tenure.models.world"} == strangers("machines", {"tenure.models.world"})
+    assert {"tenure.adapters.tlc"} == strangers("models", {"tenure.adapters.tlc", "tenure.machines.chart"})
+
+
+def test_only_the_verifiers_adapters_know_models() -> None:
+    """Of the adapters only those that serve the verifier import models."""
+    serving = {"explain.py", "guards_md.py", "machines_found.py", "red.py", "spec_text.py", "story.py", "strategies.py"}
+    for path in sorted((ROOT / "adapters").glob("*.py")):
+        knows = {name for name in imports(path) if name.startswith("tenure.models")}
+        assert not knows or path.name in serving, path.name
+
+
+def test_what_is_tested_is_what_is_installed() -> None:
+    """tenure.* is found, and never as a bare folder of the repository."""
+    for name in ("machines", "models", "adapters", "spec"):
+        assert find_spec(f"tenure.{name}") is not None
+        assert name not in sys.modules
+
+
+@pytest.mark.parametrize("package", ["tenure.machines", "tenure.models", "tenure.adapters"])
+def test_types_are_strict(package: str, tmp_path: Path) -> None:
+    """mypy --strict has nothing to say about the installed packages."""
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--cache-dir", tmp_path, "-p", package],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+    )
+    assert 0 == done.returncode, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("command", [["check"], ["format", "--check"]])
+def test_style_holds(command: list[str]) -> None:
+    """ruff has nothing to say about the repository."""
+    done = subprocess.run(
+        [sys.executable, "-m", "ruff", *command, "--no-cache", "."], capture_output=True, text=True, cwd=ROOT
+    )
+    assert 0 == done.returncode, done.stdout + done.stderr
