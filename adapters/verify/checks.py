@@ -243,6 +243,8 @@ class GuardCheck:
             stops += self._alone(tools)
         run, dump = self._break_tlc(off, tools, room, stops)
         violation, graph = self._break_twin(off, tools, stops)
+        if guard.covered_by and violation is not None:
+            stops += self._idle(violation.length, tools)
         row["tlc"] = run.length if run is not None and run.answer is Answer.VIOLATED else None
         row["twin"] = violation.length if violation is not None else None
         row["states"] = run.states if run is not None else 0
@@ -280,6 +282,18 @@ class GuardCheck:
             violation = outcome.violations[guard.property]
             found.append(_Stop(Verdict.FAIL, _lines(text, story.lines(story.of_violation(violation)))))
         return found
+
+    def _idle(self, length: int, tools: Tools) -> list[_Stop]:
+        """What the guard adds to its cover: without the cover alone the harm needs more steps, or never comes."""
+        guard = self.guard
+        outcome = _explore(self.entry, guard.config, guard.covered_by, [guard.property], tools)
+        if isinstance(outcome, _Stop):
+            return [_Stop(outcome.verdict, f"without {self._names(guard.covered_by)} alone: {outcome.message}")]
+        violation = outcome.violations.get(guard.property)
+        if violation is None or violation.length > length:
+            return []
+        text = f"guard {guard.name} is idle: without {self._names(guard.covered_by)} alone the story is the same"
+        return [_Stop(Verdict.FAIL, _lines(text, story.lines(story.of_violation(violation))))]
 
     def _break_tlc(
         self, off: Sequence[str], tools: Tools, room: Path, stops: list[_Stop]

@@ -316,7 +316,7 @@ def test_an_idle_guard(bench: Bench) -> None:
     assert "OneInside still holds in the twin without death_frees" in found
 
 
-def test_a_guard_that_guards_nothing(bench: Bench, twin_source: Doctor) -> None:
+def add_idle_guard(bench: Bench, twin_source: Doctor, more: str = "") -> None:
     """An environment guard that is true anyway, on both sides: only red can see it."""
     bench.edit(
         "Transaction.tla",
@@ -327,7 +327,11 @@ def test_a_guard_that_guards_nothing(bench: Bench, twin_source: Doctor) -> None:
     twin_source(declared, declared + '        prohibition("idle", Law.FENCE),\n')
     twin_source("or state.holder == NOBODY:", 'or not self.guard("idle", state.holder != NOBODY):')
     named = 'law = "Fence"\nproperty = "OneInside"\nconfig = "three"\n'
-    bench.append("manifest.toml", f"\n[Transaction.guard.idle]\n{named}")
+    bench.append("manifest.toml", f"\n[Transaction.guard.idle]\n{named}{more}")
+
+
+def test_a_guard_that_guards_nothing(bench: Bench, twin_source: Doctor) -> None:
+    add_idle_guard(bench, twin_source)
     result = bench.verify("red")
     assert stage(result, "red") is Verdict.FAIL
     assert "OneInside still holds in TLC without idle" in messages(result, "red")
@@ -358,6 +362,13 @@ def test_a_cover_that_does_not_cover(bench: Bench) -> None:
     assert "nobody_inside: the manifest says that holder_is_gone covers it" in found
     assert "without it alone TLC breaks OneInside" in found
     assert "without it alone the twin breaks OneInside" in found
+
+
+def test_an_idle_guard_that_hides_behind_a_cover(bench: Bench, twin_source: Doctor) -> None:
+    """What breaks with both off breaks as soon without the cover alone: the guard has no part in it."""
+    add_idle_guard(bench, twin_source, 'with = ["nobody_inside"]\n')
+    found = messages(bench.verify("red"), "red")
+    assert "guard idle is idle: without nobody_inside alone the story is the same" in found
 
 
 def test_a_forgotten_guard(bench: Bench) -> None:
