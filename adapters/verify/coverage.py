@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import enum
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import attrs
 
+from tenure.adapters.verify.probes import probe
 from tenure.machines.chart import Message, Refused, Row, Step, Table, chosen
 from tenure.machines.laws import Kind
 from tenure.models.world import World
@@ -49,12 +50,15 @@ class Recorder:
         self.met: dict[tuple[str, str], tuple[Table[Any, Any, Any], dict[Any, None]]] = {}
         self.sample: dict[tuple[str, str], Message] = {}
         self.answered: dict[tuple[str, int], dict[Any, None]] = {}
+        self.asked: dict[tuple[str, str], dict[tuple[Any, Any], None]] = {}
 
     def step(self, table: Table[Any, Any, Any], phase: str, data: Any, message: Message) -> Step[Any, Any] | Refused:
         """As `tenure.machines.chart.step`."""
         row = chosen(table, phase, data, message)
         self.met.setdefault((table.name, phase), (table, {}))[1][data] = None
         self.sample.setdefault((table.name, message.event), message)
+        if table.rows[phase][message.event]:
+            self.asked.setdefault((table.name, message.event), {})[data, message] = None
         if isinstance(row, Refused):
             self.refused.add((table.name, phase, row.event, row.guards))
             return row
@@ -66,7 +70,7 @@ class Recorder:
                 break
             self.passed_over.update(next((g.name,) for g in earlier.guards if not g.holds(data, message)))
         after, outputs = (data, ()) if row.effect is None else row.effect(data, message)
-        self.answered.setdefault(key, {})[data, message, outputs] = None
+        self.answered.setdefault(key, {})[data, message, after, outputs] = None
         return Step(row.target, after, outputs)
 
     def sweep(self) -> None:
@@ -102,14 +106,20 @@ class Recorder:
     def _answers(self) -> Iterator[str]:
         for key, answered in self.answered.items():
             name = name_of_row(key[0], self.row_of[key])
-            for data, message, outputs in answered:
-                yield answer(name, data, message, outputs)
+            for data, message, after, outputs in answered:
+                yield answer(name, (data, message), after, outputs)
+        for table in {name: table for (name, _), (table, _) in self.met.items()}.values():
+            for guard, digest, shown in probe(table, self._questions(table.name)):
+                yield f"{table.name}: guard {guard}\t{digest}\t{shown}"
+
+    def _questions(self, table: str) -> Callable[[str], Iterable[tuple[Any, Any]]]:
+        return lambda event: self.asked.get((table, event), ())
 
 
-def answer(row: str, data: object, message: object, outputs: tuple[object, ...]) -> str:
-    """One answer of a row, as text: the same in every process, and different when any output is."""
+def answer(row: str, asked: object, after: object, outputs: tuple[object, ...]) -> str:
+    """One answer of a row, as text: the same in every process, and different when memory or any output is."""
     shown = ", ".join(map(spelled, outputs)) or "nothing"
-    digest = hashlib.sha256(f"{spelled(data)} {spelled(message)} {shown}".encode()).hexdigest()[:16]
+    digest = hashlib.sha256(f"{spelled(asked)} {spelled(after)} {shown}".encode()).hexdigest()[:16]
     return f"{row}\t{digest}\t{shown}"
 
 
