@@ -252,6 +252,9 @@ class GuardCheck:
             stops.append(_Stop(Verdict.FAIL, _lines("the twin's story", story.lines(story.of_violation(violation)))))
         if row["twin"] is None and run is not None and run.answer is Answer.VIOLATED:
             stops.append(_Stop(Verdict.FAIL, _lines("TLC's story", story.lines(story.of_run(run)))))
+        differ = row["tlc"] not in (None, row["twin"])
+        if differ and run is not None and violation is not None and self._is_stepwise():
+            stops.append(_Stop(Verdict.FAIL, self._unequal(run, violation)))
         verdict = Verdict.PASS
         if stops:
             fails = any(stop.verdict is Verdict.FAIL for stop in stops)
@@ -261,6 +264,18 @@ class GuardCheck:
 
     def _names(self, off: Collection[str]) -> str:
         return " and ".join(off)
+
+    def _is_stepwise(self) -> bool:
+        """Whether the property is of states or of steps, where breadth-first search finds a shortest story."""
+        guard = self.guard
+        return guard.property in self.config.cfg.invariants or guard.property in self.entry.world(guard.config).steps()
+
+    def _unequal(self, run: Run, violation: Violation[Any]) -> str:
+        text = f"{self.guard.name}: the two stories of {self.guard.property} differ in length"
+        text = f"{text}: {run.length} in TLC, {violation.length} in the twin"
+        theirs = _lines("TLC's story", story.lines(story.of_run(run)))
+        ours = _lines("the twin's story", story.lines(story.of_violation(violation)))
+        return f"{text}: the property is not the same on both sides\n{theirs}\n{ours}"
 
     def _alone(self, tools: Tools) -> list[_Stop]:
         """Defence in depth says that the property holds while its cover stands."""

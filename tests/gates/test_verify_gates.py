@@ -355,6 +355,14 @@ def test_a_property_that_is_weakened_to_nothing(bench: Bench) -> None:
     assert "the twin's story" in messages(result, "red"), "the twin still knows better"
 
 
+def test_a_property_that_is_another_in_the_twin(bench: Bench, twin_source: Doctor) -> None:
+    """Both break without the guard, and the shortest stories differ."""
+    twin_source("in state.phase.values()) <= 1", "in state.phase.values()) <= 2")
+    found = messages(bench.verify("red"), "red")
+    assert "the two stories of OneInside differ in length: 5 in TLC, 7 in the twin" in found
+    assert "the property is not the same on both sides" in found
+
+
 def test_a_cover_that_does_not_cover(bench: Bench) -> None:
     """Defence in depth claims that the property holds alone."""
     bench.edit("manifest.toml", 'property = "OneInside"\n', 'property = "OneInside"\nwith = ["holder_is_gone"]\n')
