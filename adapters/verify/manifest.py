@@ -24,11 +24,10 @@ from tenure.models.world import World
 TYPE_OK: Final = "TypeOK"
 """The one property that the twin need not have: attrs and mypy say it."""
 
-_MODULE_KEYS: Final = {"twin", "config", "guard", "coverage", "reach", "hole"}
+_MODULE_KEYS: Final = {"twin", "config", "guard", "coverage", "reach"}
 _CONFIG_KEYS: Final = {"states", "transitions", "properties"}
 _GUARD_KEYS: Final = {"law", "property", "config", "with", "holes", "note"}
 _COVERAGE_KEYS: Final = {"actions", "rows", "refusals"}
-_HOLE_KEYS: Final = {"property", "config", "guard", "note"}
 
 
 class ManifestError(TenureError):
@@ -92,8 +91,6 @@ class ModuleEntry:
     coverage: Coverage | None
     reach: str | None
     """The configuration, at most 2,000 transitions, that the stage `reach` walks; None: the smallest one pinned."""
-    holes: Mapping[str, str]
-    """The property that each hole of the systems taken up violates."""
     problems: tuple[Problem, ...]
 
     @property
@@ -132,7 +129,7 @@ def load(spec: Path) -> dict[str, ModuleEntry]:
 def _forgotten(spec: Path, name: str) -> ModuleEntry:
     """A module that is there and that nobody verifies."""
     problem = Problem("spec", name, f"MC{name}.tla is there, the manifest has no [{name}]")
-    return ModuleEntry(name, spec, "", None, {}, {}, {}, None, None, {}, (problem,))
+    return ModuleEntry(name, spec, "", None, {}, {}, {}, None, None, (problem,))
 
 
 class _Reader:
@@ -167,7 +164,6 @@ class _Reader:
             guards=guards,
             coverage=self._coverage(),
             reach=self._reach(configs),
-            holes=dict(self._holes(configs)),
             problems=tuple(self.problems),
         )
 
@@ -324,19 +320,6 @@ class _Reader:
             self.problem("reach", named, f"[{self.name}] reach = {named!r}: there is no configuration of this name")
             return None
         return named
-
-    def _holes(self, configs: Mapping[str, ConfigEntry]) -> Iterator[tuple[str, str]]:
-        for name, table in self._table("hole").items():
-            if not isinstance(table, dict):
-                self.problem("red", name, f"[{self.name}.hole.{name}] is not a table")
-                continue
-            self._unknown("red", f"hole.{name}", table, _HOLE_KEYS)
-            property_ = self._get("red", f"hole.{name}", table, "property", str)
-            if property_ is None:
-                continue
-            if not any(property_ in config.cfg.names for config in configs.values()):
-                self.problem("red", name, f"{name}: no configuration checks {property_}")
-            yield name, property_
 
     def _table(self, key: str) -> dict[str, Any]:
         found = self.table.get(key, {})

@@ -250,13 +250,13 @@ def _coverage(entry: ModuleEntry, taken: Taken, rows: Sequence[Row]) -> list[Row
 
 
 def _idle_properties(entry: ModuleEntry, rows: Sequence[Row]) -> list[Row]:
-    """A property that no red twin breaks, and no hole, may be trivially true."""
+    """A property that no red twin breaks may be trivially true."""
     broken = {row["property"] for row in rows if row["verdict"] == Verdict.PASS.value and "guard" in row}
     failed = {row["property"] for row in rows if row["verdict"] != Verdict.PASS.value and "guard" in row}
     listed = dict.fromkeys(name for config in entry.configs.values() for name in config.cfg.names)
     found: list[Row] = []
     for name in listed:
-        if name == TYPE_OK or name in broken or name in failed or name in entry.holes.values():
+        if name == TYPE_OK or name in broken or name in failed:
             continue
         message = f"no guard needs property {name}: no red twin breaks it, so it may be trivially true"
         found.append({"property": name, "verdict": Verdict.FAIL.value, "message": message})
