@@ -157,7 +157,7 @@ class FileTransactionChart(StateMachine):
     @staticmethod
     @guard(Law.UNKNOWN)
     def path_is_free(data: Attempt, message: Looked) -> bool:
-        """Unknown: what stands at the path is not free, whatever it is (locks.md S2).
+        """Unknown: whatever stands at the path, even an empty directory, occupies it (S2).
 
         Without it the rename silently replaces an empty directory, and a damaged guard keeps nobody out.
         """

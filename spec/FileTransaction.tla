@@ -119,7 +119,7 @@ OneInside_S2 == \A t \in Threads : In(t) => ~node[t].saw
 OneInside_S9 == stranger = "inside" => \A t \in Threads : ~In(t)
 OneInside == OneInside_S1 /\ OneInside_S2 /\ OneInside_S9
 
-(* The guard of whoever is inside stands until it is released.  S4: no marker is put on it.  S5: nobody is  *)
+(* S3: the guard of whoever is inside stands until it is released.  S4: no marker is put on it.  S5: nobody is  *)
 (* about to rename it.  S6: who moves the path moves its own claim.  S7: one at a time.  R8: nor is a live   *)
 (* neighbour touched.                                                                                        *)
 LiveHolderKept_S3 == \A t \in Threads : In(t) => guard.kind = "owner" /\ guard.id = node[t].id
@@ -153,6 +153,7 @@ EventuallyFree_V1 == Wants ~> (\/ ~Wants \/ guard.kind \in {"empty", "alien"} \/
 EventuallyFree_V2 == (Wants /\ guard.kind = "marker") ~> (~Wants \/ guard.kind # "marker")
 EventuallyFree_V3 == \A p \in Pids : Stranded(p) ~> ~Stranded(p)
 
+(* What Transaction sees: a thread inside is the holder, anything else that stands there is abandoned or damaged. *)
 HolderImage ==
     IF \E t \in Threads : In(t) THEN CHOOSE t \in Threads : In(t)
     ELSE CASE guard.kind \in {"absent", "empty"} -> "nobody"
@@ -161,6 +162,7 @@ HolderImage ==
 PhaseImage == [t \in Threads |->
     IF ~Up(t) THEN "out" ELSE IF node[t].phase \in Inside THEN "inside" ELSE IF node[t].phase \in Waiting THEN "waiting" ELSE "out"]
 
+(* Every step of this module is a step of Transaction, or none. *)
 T == INSTANCE Transaction WITH Threads <- Threads, Off <- {}, holder <- HolderImage, phase <- PhaseImage
 RefinesTransaction == T!Spec
 =============================================================================

@@ -31,12 +31,14 @@ Guard(name, holds)  == name \in Off \/ holds
 Permit(name, holds) == name \notin Off /\ holds
 
 (* One shape for all that may stand at the path.  An owner file and a claim *)
-(* marker both carry the owner's payload; a marker names its claimant.      *)
+(* marker both carry the owner's payload (id, pid, birth); a marker names   *)
+(* its claim, its claimant, and since when that process is there (birth).   *)
 Nothing == [kind |-> "absent", id |-> 0, pid |-> "none", birth |-> 0, claim |-> 0, claimant |-> "none", since |-> 0]
 Litter(kind) == [Nothing EXCEPT !.kind = kind]
 
 (* id: my generation; saw: did I see something at the path when I looked;   *)
-(* payload, name: what I read of an abandoned guard; claim: my marker.      *)
+(* payload, name: what I read of an abandoned guard; claim: my marker;      *)
+(* recovered: I took a dead guard away on my way in.                        *)
 Idle == [phase |-> "idle", id |-> 0, saw |-> FALSE, payload |-> 0, name |-> 0, claim |-> 0, recovered |-> FALSE]
 At(phase) == [Idle EXCEPT !.phase = phase]
 
@@ -57,14 +59,14 @@ Another(t, pid, birth) ==
 Fault(kind) == kind \in Faults /\ budget > 0 /\ budget' = budget - 1
 Go(t, from, to) == Up(t) /\ node[t].phase = from /\ node' = [node EXCEPT ![t] = to]
 -----------------------------------------------------------------------------
-(* S0: the parent directory is there; the thread wants to enter. *)
+(* Step S0: the parent directory is there; the thread wants to enter. *)
 EnsureParent(t) == Go(t, "idle", At("staging")) /\ UNCHANGED <<guard, world>>
 
-(* S1: a sibling directory with my owner file in it.  Fresh: its generation was never seen. *)
+(* Step S1: a sibling directory with my owner file in it.  Fresh: its generation was never seen. *)
 Stage(t) ==
     /\ node[t].phase = "staging"
     /\ \E id \in {Fresh, 1} :
-          /\ Guard("generation_is_fresh", id = Fresh)
+          /\ Guard("generation_is_fresh", id = Fresh)  \* A generation is never used twice.
           /\ Go(t, "staging", [node[t] EXCEPT !.phase = "checking", !.id = id])
     /\ UNCHANGED <<guard, world>>
 
@@ -72,16 +74,16 @@ StageFails(t) ==
     /\ Go(t, "staging", Idle) /\ Fault("stage")
     /\ UNCHANGED <<guard, proc, neighbour, stranger>>
 
-(* S2: look first, since rename would silently replace an empty directory. *)
+(* Step S2: look first, since rename would silently replace an empty directory. *)
 Look(t) ==
     LET free == Guard("path_is_free", guard.kind = "absent") IN
     /\ Go(t, "checking",
           IF free THEN [node[t] EXCEPT !.phase = "publishing", !.saw = guard.kind # "absent"] ELSE At("observing"))
     /\ UNCHANGED <<guard, world>>
 
-(* S3: rename the staged directory to the path; an occupied path refuses. *)
+(* Step S3: rename the staged directory to the path; an occupied path refuses. *)
 Publish(t) ==
-    /\ Guard("rename_refuses_occupied", guard.kind \in {"absent", "empty"})
+    /\ Guard("rename_refuses_occupied", guard.kind \in {"absent", "empty"})  \* A rename onto an occupied path fails.
     /\ Go(t, "publishing",
           [node[t] EXCEPT !.phase = IF Guard("took_nothing_over", ~node[t].recovered) THEN "inside" ELSE "tidying"])
     /\ guard' = [Nothing EXCEPT !.kind = "owner", !.id = node[t].id, !.pid = Pid[t], !.birth = Birth(Pid[t])]
@@ -96,7 +98,7 @@ PublishFails(t) ==
     /\ Go(t, "publishing", At("observing")) /\ Fault("rename")
     /\ UNCHANGED <<guard, proc, neighbour, stranger>>
 
-(* R1: a readable payload whose process is proven dead, else nothing is abandoned. *)
+(* Step R1: a readable payload whose process is proven dead, else nothing is abandoned. *)
 Observe(t) ==
     LET readable == Guard("payload_verifiable", guard.kind \in {"owner", "marker"})
         gone == \/ Guard("holder_is_gone", guard.pid = "none" \/ ~proc[guard.pid].up)
@@ -104,7 +106,7 @@ Observe(t) ==
     IN  /\ Go(t, "observing", IF readable /\ gone THEN [At("listing") EXCEPT !.payload = guard.id] ELSE At("pausing"))
         /\ UNCHANGED <<guard, world>>
 
-(* R2: the name of the one entry. *)
+(* Step R2: the name of the one entry. *)
 List(t) ==
     /\ Go(t, "listing",
           CASE guard.kind \in {"owner", "alien"} -> [node[t] EXCEPT !.phase = "judging_owner", !.name = guard.id]
@@ -112,7 +114,7 @@ List(t) ==
             [] OTHER -> At("pausing"))
     /\ UNCHANGED <<guard, world>>
 
-(* R3: an owner name must be the payload's; a marker's claimant must be dead, *)
+(* Step R3: an owner name must be the payload's; a marker's claimant must be dead, *)
 (* or be this very process with no such reclaim running.                      *)
 JudgeOwner(t) ==
     LET same == Guard("name_matches_payload", node[t].name = node[t].payload) IN
@@ -130,9 +132,9 @@ JudgeMarker(t) ==
     IN  /\ Go(t, "judging_marker", IF taken THEN [node[t] EXCEPT !.phase = "claiming"] ELSE At("pausing"))
         /\ UNCHANGED <<guard, world>>
 
-(* R4: rename that entry, by its name, to my marker.  The path stays occupied. *)
+(* Step R4: rename that entry, by its name, to my marker.  The path stays occupied. *)
 Named(t) == \/ guard.kind \in {"owner", "alien"} /\ Guard("claim_by_name", guard.id = node[t].name)
-            \/ guard.kind = "marker" /\ Guard("claim_by_name", guard.claim = node[t].name)
+            \/ guard.kind = "marker" /\ Guard("claim_by_name", guard.claim = node[t].name)  \* What is renamed is the entry of that very name.
 
 Claim(t) ==
     /\ node[t].phase = "claiming" /\ Named(t)
@@ -148,12 +150,12 @@ ClaimFails(t) ==
 
 (* Mutant of R4-R5: the abandoned guard is moved away without a claim. *)
 MoveUnclaimed(t) ==
-    /\ Guard("claim_precedes_move", FALSE)
+    /\ Guard("claim_precedes_move", FALSE)  \* A dead guard is claimed before it is moved.
     /\ Go(t, "claiming", At("deleting_stale"))
     /\ guard' = Nothing
     /\ UNCHANGED world
 
-(* R5: rename the path away.  It goes by path, so only a running claim may do it. *)
+(* Step R5: rename the path away.  It goes by path, so only a running claim may do it. *)
 Move(t) == Go(t, "moving", At("deleting_stale")) /\ guard' = Nothing /\ UNCHANGED world
 
 MoveFails(t) ==
@@ -162,7 +164,7 @@ MoveFails(t) ==
 
 (* ... and when it cannot be moved: back to an owner name, again and again if need be, so that others can try. *)
 RollBack(t) ==
-    /\ Permit("claim_rolls_back", TRUE)
+    /\ Permit("claim_rolls_back", TRUE)  \* A claim that cannot move the guard gives it back.
     /\ Go(t, "rolling_back", At("pausing"))
     /\ guard' = [guard EXCEPT !.kind = "owner", !.claim = 0, !.claimant = "none", !.since = 0]
     /\ UNCHANGED world
@@ -176,12 +178,12 @@ Abort(t) ==
     /\ Go(t, "moving", Idle) /\ Fault("abort")
     /\ UNCHANGED <<guard, proc, neighbour, stranger>>
 
-(* R6, R7: delete it, best effort, and publish like anybody else. *)
+(* Step R6, R7: delete it, best effort, and publish like anybody else. *)
 DeleteStale(t) ==
     /\ Go(t, "deleting_stale", [At("staging") EXCEPT !.recovered = TRUE])
     /\ UNCHANGED <<guard, world>>
 
-(* R8: an abandoned neighbour goes, a live one stays; a guard won here is released when that fails. *)
+(* Step R8: an abandoned neighbour goes, a live one stays; a guard won here is released when that fails. *)
 Tidy(t) ==
     /\ Go(t, "tidying", [node[t] EXCEPT !.phase = "inside"])
     /\ neighbour' = IF Guard("neighbour_is_gone", neighbour # "live") THEN "none" ELSE neighbour
@@ -189,7 +191,7 @@ Tidy(t) ==
 
 (* Refusal is inert: whoever fails here lets the guard go that it has just won. *)
 TidyFails(t) ==
-    /\ Go(t, "tidying", IF Guard("failed_tidy_leaks", FALSE) THEN Idle ELSE [node[t] EXCEPT !.phase = "verifying"])
+    /\ Go(t, "tidying", IF Guard("failed_tidy_leaks", FALSE) THEN Idle ELSE [node[t] EXCEPT !.phase = "verifying"])  \* A guard won is released when tidying fails.
     /\ Fault("tidy")
     /\ UNCHANGED <<guard, proc, neighbour, stranger>>
 
@@ -201,20 +203,22 @@ GiveUp(t) == Go(t, "pausing", Idle) /\ UNCHANGED <<guard, world>>
 Leave(t) == Go(t, "inside", [node[t] EXCEPT !.phase = "verifying"]) /\ UNCHANGED <<guard, world>>
 
 (* Mutant: the thread begins again on the path it is inside of. *)
-Nest(t) == Guard("no_nesting", FALSE) /\ Go(t, "inside", At("staging")) /\ UNCHANGED <<guard, world>>
+Nest(t) ==
+    /\ Guard("no_nesting", FALSE)  \* A thread that is inside does not begin again.
+    /\ Go(t, "inside", At("staging")) /\ UNCHANGED <<guard, world>>
 
-(* X1: re-read: only what I published do I release; gone is fine, different is an error. *)
+(* Step X1: re-read: only what I published do I release; gone is fine, different is an error. *)
 Verify(t) ==
     LET mine == Guard("still_mine", guard.kind = "owner" /\ guard.id = node[t].id) IN
     /\ Go(t, "verifying", IF mine THEN [node[t] EXCEPT !.phase = "releasing"] ELSE Idle)
     /\ UNCHANGED <<guard, world>>
 
-(* X2: rename the path away, again and again if need be; X3: delete it. *)
+(* Step X2: rename the path away, again and again if need be; X3: delete it. *)
 MoveAway(t) == Go(t, "releasing", At("deleting_released")) /\ guard' = Nothing /\ UNCHANGED world
 
 (* Unknown: a release that failed is tried again, for nobody else may end it. *)
 ReleaseFails(t) ==
-    /\ Go(t, "releasing", IF Permit("release_is_retried", TRUE) THEN node[t] ELSE Idle)
+    /\ Go(t, "releasing", IF Permit("release_is_retried", TRUE) THEN node[t] ELSE Idle)  \* A release that failed is tried again.
     /\ Fault("rename")
     /\ UNCHANGED <<guard, proc, neighbour, stranger>>
 
@@ -222,7 +226,7 @@ DeleteReleased(t) == Go(t, "deleting_released", Idle) /\ UNCHANGED <<guard, worl
 
 (* Mutant of X2: delete in place, first my owner file, then whatever is there. *)
 EmptyInPlace(t) ==
-    /\ Guard("moved_away_first", FALSE)
+    /\ Guard("moved_away_first", FALSE)  \* A guard is renamed away before it is deleted.
     /\ Go(t, "releasing", At("deleting_released")) /\ guard' = Litter("empty") /\ UNCHANGED world
 DeleteInPlace(t) ==
     /\ Guard("moved_away_first", FALSE)

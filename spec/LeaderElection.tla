@@ -154,7 +154,7 @@ ReplaceOnlyObserved_S17 == [][\A r \in Runtimes :
 ReplaceOnlyObserved == /\ ReplaceOnlyObserved_S12 /\ ReplaceOnlyObserved_S15
                        /\ ReplaceOnlyObserved_S16 /\ ReplaceOnlyObserved_S17
 
-(* A lease that nobody keeps in time, while there is a living runtime that may have it. *)
+(* A lease that nobody keeps in time does not stay so while a living runtime may have it. *)
 Deserted(k) ==
     /\ ~(Kept(entry[k]) /\ entry[k].age = "fresh")
     /\ \E r \in Runtimes :
