@@ -177,6 +177,8 @@ class _Reader:
             module = importlib.import_module(module_name)
             twin = getattr(module, class_name)
             configs = module.CONFIGS
+            if not (isinstance(twin, type) and issubclass(twin, World) and isinstance(configs, Mapping)):
+                raise TypeError(f"wants a World {class_name} and a mapping CONFIGS")
         except Exception as error:
             self.problem("twin", name, f"the twin {name} cannot be imported: {type(error).__name__}: {error}")
             return None, {}
@@ -208,6 +210,9 @@ class _Reader:
             properties = self._get("spec", where, table, "properties", list)
             try:
                 found = cfg.read(self.spec / f"{self.name}_{name}.cfg")
+            except UnicodeDecodeError as error:
+                self.problem("spec", name, f"{self.name}_{name}.cfg: {error}")
+                continue
             except cfg.CfgError as error:
                 self.problem("spec", name, str(error))
                 continue
@@ -261,6 +266,8 @@ class _Reader:
             property_ = self._get("red", where, table, "property", str)
             config = self._get("red", where, table, "config", str)
             covered_by = self._get("red", where, table, "with", list, [])
+            self._get("red", where, table, "holes", list, [])
+            self._get("red", where, table, "note", str, "")
             if twin is not None and name not in marks:
                 self.problem("red", name, f"{name}: neither a machine nor the environment of the twin has this guard")
                 continue
@@ -342,6 +349,9 @@ class _Reader:
         if not isinstance(found, kind) or (kind is int and isinstance(found, bool)):
             self.problem(stage, key, f"[{place}] {key} should be {kind.__name__}, is {found!r}")
             return None
+        if isinstance(found, list) and not all(isinstance(one, str) for one in found):
+            self.problem(stage, key, f"[{place}] {key} should be a list of str, is {found!r}")
+            return None
         return found
 
 
@@ -368,6 +378,8 @@ def text_of(spec: Path, module: str) -> str:
         return _COMMENT.sub("", path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ManifestError(f"{path.name}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ManifestError(f"{path.name}: {error}") from error
 
 
 def modules_of(spec: Path, root: str, *, instances: bool) -> list[str]:

@@ -101,6 +101,11 @@ def test_the_installed_manifest_names_every_module_that_is_there() -> None:
         ("refusals = 10", "refuse = 10", "twin", "lacks refusals"),
         (":Transaction", ":Nothing", "twin", "cannot be imported"),
         ("tenure.models.transaction:", "tenure.models.nothing:", "twin", "cannot be imported"),
+        (":Transaction", ":State", "twin", "wants a World State"),
+        ('["TypeOK", "OneInside"', '[3, ["x"], "OneInside"', "spec", "properties should be a list of str"),
+        ('config = "three"', 'config = "three"\nwith = [[1]]', "red", "with should be a list of str, is [[1]]"),
+        ('config = "three"', 'config = "three"\nholes = [1]', "red", "holes should be a list of str"),
+        ('config = "three"', 'config = ["three"]', "red", "config should be str"),
     ],
 )
 def test_what_is_wrong_is_named(spec: Path, old: str, new: str, stage: str, says: str) -> None:
