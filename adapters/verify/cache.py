@@ -32,7 +32,10 @@ def directory() -> Path:
 
 
 class Cache:
-    """A directory with one JSON file per passed check. A file that cannot be read or written is no result, no error."""
+    """A directory with one JSON file per passed check. A file that cannot be read or written is no result, no error.
+
+    Each entry says its own key and a checksum of what it keeps: a file of another shape, or another's, is no result.
+    """
 
     def __init__(self, place: Path) -> None:
         self.place = place / "verify"
@@ -40,9 +43,11 @@ class Cache:
     def get(self, key: str) -> Any | None:
         """What was kept under `key`, or None."""
         try:
-            return json.loads((self.place / f"{key}.json").read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+            kept = json.loads((self.place / f"{key}.json").read_text(encoding="utf-8"))
+            whole = isinstance(kept, dict) and kept == _entry(key, kept.get("body"))
+        except (OSError, ValueError, RecursionError):
             return None
+        return kept["body"] if whole else None
 
     def put(self, key: str, value: Any) -> None:
         """Keep `value`, whole or not at all."""
@@ -50,10 +55,14 @@ class Cache:
             self.place.mkdir(parents=True, exist_ok=True)
             handle, name = tempfile.mkstemp(dir=self.place, suffix=".tmp")
             with os.fdopen(handle, "w", encoding="utf-8") as file:
-                json.dump(value, file)
+                json.dump(_entry(key, value), file)
             os.replace(name, self.place / f"{key}.json")
         except OSError:
             pass
+
+
+def _entry(key: str, body: Any) -> dict[str, Any]:
+    return {"key": key, "sum": digest([key, json.dumps(body, sort_keys=True)]), "body": body}
 
 
 def digest(parts: Iterable[str]) -> str:

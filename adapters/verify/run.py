@@ -121,15 +121,16 @@ class _Kept:
 
     def get(self, check: Check) -> Checked | None:
         key = self.key(check)
-        if key is None or self.cache is None or not self.read:
+        found = self.cache.get(key) if key is not None and self.cache is not None and self.read else None
+        if found is None:
             return None
-        found = self.cache.get(key)
-        if not isinstance(found, dict):
-            return None
-        taken = Taken(*(frozenset(part) for part in found["taken"]))
-        rows = tuple((stage, row | {"cached": True}) for stage, row in found["rows"])
-        totals = found["totals"]
-        return Checked(rows, taken, (totals[0], 0.0, *totals[2:]) if totals else None)
+        try:
+            taken = Taken(*(frozenset(part) for part in found["taken"]))
+            rows = tuple((stage, row | {"cached": True}) for stage, row in found["rows"])
+            totals = found["totals"]
+            return Checked(rows, taken, (totals[0], 0.0, *totals[2:]) if totals else None)
+        except (LookupError, TypeError, ValueError):
+            return None  # kept by a verifier that kept something else
 
     def put(self, check: Check, checked: Checked) -> None:
         key = self.key(check)

@@ -79,6 +79,32 @@ def test_a_torn_entry_is_no_entry(tmp_path: Path) -> None:
     assert kept.get("other") is None
 
 
+@pytest.mark.parametrize("text", ["{}", "[]", "3", "null", '{"key": "key", "sum": "", "body": {}}'])
+def test_an_entry_of_another_shape_is_no_entry(tmp_path: Path, text: str) -> None:
+    kept = cache.Cache(tmp_path)
+    kept.put("key", {"a": 1})
+    (tmp_path / "verify" / "key.json").write_text(text, encoding="utf-8")
+    assert kept.get("key") is None
+
+
+def test_an_entry_under_another_name_or_changed_is_no_entry(tmp_path: Path) -> None:
+    kept = cache.Cache(tmp_path)
+    kept.put("key", {"a": 1})
+    file = tmp_path / "verify" / "key.json"
+    shutil.copy(file, file.with_name("other.json"))
+    assert kept.get("other") is None
+    file.write_text(file.read_text(encoding="utf-8").replace('"a": 1', '"a": 2'), encoding="utf-8")
+    assert kept.get("key") is None
+
+
+def test_a_body_of_another_shape_is_run_again(spec: Path, tmp_path: Path) -> None:
+    run(spec, tmp_path / "cache")
+    kept = cache.Cache(tmp_path / "cache")
+    for file in kept.place.glob("*.json"):
+        kept.put(file.stem, {"taken": 3})
+    assert set() == cached(run(spec, tmp_path / "cache"))
+
+
 def test_a_cache_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
     cache.Cache(tmp_path / "file").put("key", 1)
