@@ -436,6 +436,7 @@ class LeaderElection(World[State]):
         for runtime in gone:
             answer = self._ask(state, runtime, self.dies)
             if answer is not None:
+                # The memory is gone; which key the next process starts with is its configuration, not the machine's.
                 node = node.set(runtime, attrs.evolve(answer[0], key=self.asleep[runtime].key))
         if node is state.node:
             return
