@@ -84,10 +84,7 @@ def verify(
     started = time.perf_counter()
     to_stdout = json_file is not None and str(json_file) == "-"
     console = terminal(stderr=to_stdout)
-    try:
-        results = _with_progress(console, [entries[name] for name in wanted], options)
-    except KeyboardInterrupt:
-        raise typer.Exit(INTERRUPTED) from None
+    results = _with_progress(console, [entries[name] for name in wanted], options)
     if pin:
         _print_pins(console, results)
     _report(console, results, time.perf_counter() - started)
@@ -173,7 +170,6 @@ def answers(
     typer.echo(pins.text(spec if spec is not None else manifest.spec_directory()), nl=False)
 
 
-INTERRUPTED = 130
 PLAIN_WIDTH = 100
 """Columns where there is no terminal to ask: enough for the table, so that a log shows it whole."""
 

@@ -160,20 +160,29 @@ def test_pins_are_printed_and_nothing_is_written(capsys: pytest.CaptureFixture[s
     assert before == {path.name: path.read_bytes() for path in spec.iterdir()}
 
 
-def test_an_interrupt_ends_every_run_and_is_no_verdict(tmp_path: Path) -> None:
-    """130, at once, and no Java is left behind."""
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_interrupt_ends_every_run_and_is_no_verdict(tmp_path: Path, number: signal.Signals) -> None:
+    """128 + n, at once, with one line; and neither a Java nor a directory is left behind."""
     slow = tmp_path / "tlc"
     slow.write_text(f"#!/bin/sh\necho $$ >> {tmp_path / 'pids'}\nexec sleep 600\n", encoding="utf-8")
     slow.chmod(0o755)
     command = [sys.executable, "-m", "tenure.adapters.cli", "verify", "Transaction", "--tlc", str(slow)]
-    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    room = tmp_path / "tmp"
+    room.mkdir()
+    environment = {**os.environ, "TMPDIR": str(room)}
+    process = subprocess.Popen(
+        command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
     pids = tmp_path / "pids"
     deadline = time.monotonic() + 60
     while not (pids.exists() and len(pids.read_text(encoding="utf-8").split()) >= 1):
         assert time.monotonic() < deadline
         time.sleep(0.02)
-    process.send_signal(signal.SIGINT)
-    assert 130 == process.wait(timeout=60)
+    process.send_signal(number)
+    _, said = process.communicate(timeout=60)
+    assert 128 + number == process.returncode
+    assert f"tenure: interrupted by {number.name}\n" == said
+    assert [] == list(room.iterdir())
     for pid in pids.read_text(encoding="utf-8").split():
         with pytest.raises(ProcessLookupError):
             os.kill(int(pid), 0)
