@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -60,7 +60,7 @@ def verify(
     ] = None,
     timeout: Annotated[
         float | None,
-        typer.Option(metavar="SECONDS", min=0.001, help="How long one TLC run may take (quick 120, thorough 1200)."),
+        typer.Option(metavar="SECONDS", min=0.001, help="How long one TLC run may take (quick 300, thorough 1200)."),
     ] = None,
     pin: Annotated[
         bool, typer.Option("--pin", help="Print the counts that the manifest should pin; writes nothing.")
@@ -80,9 +80,12 @@ def verify(
     for name in wanted:
         if name not in entries:
             raise TenureError(f"no module {name}; {directory / 'manifest.toml'} has {', '.join(entries) or 'none'}")
+    to_stdout = json_file is not None and str(json_file) == "-"
+    for file in (None if to_stdout else json_file, junit_file):
+        if file is not None:
+            _try_write(file)
     options = Options(effort=effort, tlc=tlc, timeout=timeout, cache=cache.directory())
     started = time.perf_counter()
-    to_stdout = json_file is not None and str(json_file) == "-"
     console = terminal(stderr=to_stdout)
     results = _with_progress(console, [entries[name] for name in wanted], options)
     if pin:
@@ -211,6 +214,19 @@ def _write(path: Path, text: str) -> None:
         raise TenureError(f"{path}: {error.strerror}") from error
 
 
+def _try_write(path: Path) -> None:
+    """Say before a long run that its result could not be written. What is there stays as it is."""
+    there = path.exists()
+    if there and not path.is_file() and not path.is_dir():
+        return  # a pipe or a device: to open it would already tell its reader something
+    try:
+        path.open("a", encoding="utf-8").close()
+        if not there:
+            path.unlink()
+    except OSError as error:
+        raise TenureError(f"{path}: {error.strerror}") from error
+
+
 def _with_progress(
     console: Console, entries: Sequence[manifest.ModuleEntry], options: Options
 ) -> tuple[ModuleResult, ...]:
@@ -244,11 +260,14 @@ def _is_bad(row: Mapping[str, object]) -> bool:
 
 def _report(console: Console, results: Sequence[ModuleResult], seconds: float) -> None:
     for result in results:
+        bad: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
         for stage in result.stages:
-            bad = [(str(row["verdict"]), str(row.get("message", ""))) for row in stage.detail if _is_bad(row)]
-            for (said, message), times in Counter(bad).items():
-                again = f" ({times} times)" if times > 1 else ""
-                console.print(Text(f"\n{said} {result.module} {stage.stage}{again}: {message}"), soft_wrap=True)
+            for row in filter(_is_bad, stage.detail):
+                bad[str(row["verdict"]), str(row.get("message", ""))][stage.stage] += 1
+        for (said, message), times in bad.items():
+            again = f" ({times.total()} times)" if times.total() > 1 else ""
+            where = ", ".join(times)
+            console.print(Text(f"\n{said} {result.module} {where}{again}: {message}"), soft_wrap=True)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in ("module", "stage", "verdict"):
         table.add_column(name, no_wrap=True)

@@ -75,7 +75,7 @@ def test_usage_is_status_2_and_says_what(capsys: pytest.CaptureFixture[str], arg
 def test_a_wrong_tlc_is_undetermined_with_the_reason(capsys: pytest.CaptureFixture[str]) -> None:
     assert 3 == tenure("verify", "Transaction", "--tlc", "/nonexistent.jar")
     out = capsys.readouterr().out
-    assert "UNDETERMINED Transaction red (3 times): --tlc /nonexistent.jar: no such file" in out
+    assert "UNDETERMINED Transaction spec, twin, red (8 times): --tlc /nonexistent.jar: no such file" in out
 
 
 def test_no_module_at_all_ran_nothing(tmp_path: Path) -> None:
@@ -127,6 +127,15 @@ def test_json_on_standard_output_is_json_alone(answered: None, capsys: pytest.Ca
 def test_a_file_that_cannot_be_written(answered: None, capsys: pytest.CaptureFixture[str]) -> None:
     assert 2 == tenure("verify", "Transaction", "--json", "/nonexistent/result.json")
     assert "/nonexistent/result.json: No such file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["--json", "--junit"])
+def test_a_file_that_cannot_be_written_is_said_before_the_run(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, option: str
+) -> None:
+    monkeypatch.setattr(commands, "run_verify", lambda *arguments: pytest.fail("it ran"))
+    assert 2 == tenure("verify", "Transaction", option, str(tmp_path))
+    assert 2 == tenure("verify", "Transaction", option, str(tmp_path / "no" / "result"))
 
 
 def test_junit() -> None:
