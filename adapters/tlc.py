@@ -79,6 +79,11 @@ class Run:
     seconds: float
 
     @property
+    def unparsed(self) -> bool:
+        """Whether the module is at fault before any configuration: no other run of it would get further."""
+        return self.answer is Answer.ERROR and self.status == _STATUS_UNPARSED
+
+    @property
     def length(self) -> int:
         """States in the story."""
         return len(self.story)
@@ -318,6 +323,7 @@ _PREAMBLES: Final = (2121, 2264)  # "the behavior up to this point is", before a
 _ERRORS: Final = (1, 2)  # severities: an error, a bug in TLC
 _STATUS_HOLDS: Final = 0
 _STATUS_VIOLATED: Final = (12, 13)
+_STATUS_UNPARSED: Final = 150
 
 
 def read(out: str, status: int | None, seconds: float, timeout: float | None = None) -> Run:

@@ -48,6 +48,18 @@ class Tools:
     """Seconds that one TLC run may take."""
     states: int
     """States that the explorer may find in one graph."""
+    unparsed: dict[str, Run] = attrs.field(factory=dict, eq=False, repr=False)
+    """The modules that TLC could not parse, by root: what it said the first time, said again without running it."""
+
+    def run(self, entry: ModuleEntry, cfg: str, *, dump: Path | None = None, brief: bool = False) -> Run:
+        """Run TLC, which is there, on a module, unless it is known not to parse."""
+        found = self.unparsed.get(entry.root)
+        if found is None:
+            assert self.tlc is not None
+            found = self.tlc.run(entry.root, cfg, entry.spec, dump=dump, timeout=self.timeout, brief=brief)
+            if found.unparsed:
+                self.unparsed[entry.root] = found
+        return found
 
 
 @attrs.frozen
@@ -120,7 +132,7 @@ class ConfigCheck:
         brief = config.states < SMALL
         started = time.perf_counter()
         path: Path | None = room / "graph.dot" if brief else None
-        run = tools.tlc.run(entry.root, config.cfg.text(), entry.spec, dump=path, timeout=tools.timeout, brief=brief)
+        run = tools.run(entry, config.cfg.text(), dump=path, brief=brief)
         row |= {"seconds": round(run.seconds, 2), "states": run.states}
         if run.answer is Answer.TIMEOUT:
             return None, _row(row, Verdict.UNDETERMINED, f"{config.name}: {run.message}")
@@ -248,7 +260,13 @@ class GuardCheck:
         row["tlc"] = run.length if run is not None and run.answer is Answer.VIOLATED else None
         row["twin"] = violation.length if violation is not None else None
         row["states"] = run.states if run is not None else 0
-        if row["tlc"] is None and violation is not None and any(s.verdict is Verdict.FAIL for s in stops):
+        unparsed = run is not None and run.unparsed
+        if (
+            row["tlc"] is None
+            and not unparsed
+            and violation is not None
+            and any(s.verdict is Verdict.FAIL for s in stops)
+        ):
             stops.append(_Stop(Verdict.FAIL, _lines("the twin's story", story.lines(story.of_violation(violation)))))
         if row["twin"] is None and run is not None and run.answer is Answer.VIOLATED:
             stops.append(_Stop(Verdict.FAIL, _lines("TLC's story", story.lines(story.of_run(run)))))
@@ -260,7 +278,7 @@ class GuardCheck:
             fails = any(stop.verdict is Verdict.FAIL for stop in stops)
             verdict = Verdict.FAIL if fails else Verdict.UNDETERMINED
         row["seconds"] = round(time.perf_counter() - started, 2)
-        return _row(row, verdict, "\n".join(stop.message for stop in stops)), graph, dump
+        return _row(row, verdict, "\n".join(dict.fromkeys(stop.message for stop in stops))), graph, dump
 
     def _names(self, off: Collection[str]) -> str:
         return " and ".join(off)
@@ -283,7 +301,7 @@ class GuardCheck:
         where = f"{guard.name}: the manifest says that {self._names(guard.covered_by)} covers it"
         if tools.tlc is not None:
             cfg = self.config.cfg.text((guard.name,), [guard.property])
-            run = tools.tlc.run(self.entry.root, cfg, self.entry.spec, timeout=tools.timeout, brief=True)
+            run = tools.run(self.entry, cfg, brief=True)
             if run.answer is Answer.VIOLATED:
                 text = f"{where}, but without it alone TLC breaks {guard.property}"
                 found.append(_Stop(Verdict.FAIL, _lines(text, story.lines(story.of_run(run)))))
@@ -321,7 +339,7 @@ class GuardCheck:
         whole = guard.property in self.config.cfg.properties and self.config.states < SMALL
         path = room / "red.dot" if whole else None
         cfg = self.config.cfg.text(off, [guard.property])
-        run = tools.tlc.run(self.entry.root, cfg, self.entry.spec, dump=path, timeout=tools.timeout, brief=True)
+        run = tools.run(self.entry, cfg, dump=path, brief=True)
         if run.answer is Answer.HOLDS:
             text = f"{guard.property} still holds in TLC without {self._names(off)}, at {guard.config}"
             stops.append(_Stop(Verdict.FAIL, f"{text}: the guard or the property is idle"))
@@ -359,7 +377,8 @@ class GuardCheck:
         if dump is None:
             dump, stop = _dump(self.entry, self.config, off, tools, room)
             if stop is not None:
-                return _row(row, stop.verdict, f"{name}: {stop.message}")
+                message = stop.message if self.entry.root in tools.unparsed else f"{name}: {stop.message}"
+                return _row(row, stop.verdict, message)
             assert dump is not None
         difference = _compare(graph, dump)
         row["seconds"] = round(time.perf_counter() - started, 2)
@@ -425,6 +444,8 @@ def _lines(head: str, rest: Collection[str]) -> str:
 
 
 def _error(name: str, run: Run) -> str:
+    if run.unparsed:
+        return f"TLC cannot parse the module: {run.message}"  # the same of every check
     text = f"{name}: TLC gave no verdict (status {run.status}): {run.message}"
     return _lines(text, story.lines(story.of_run(run))) if run.story else text
 
@@ -477,7 +498,7 @@ def _dump(
     """TLC's graph without properties."""
     assert tools.tlc is not None
     path = room / "graph.dot"
-    run = tools.tlc.run(entry.root, config.cfg.text(off, ()), entry.spec, dump=path, timeout=tools.timeout, brief=True)
+    run = tools.run(entry, config.cfg.text(off, ()), dump=path, brief=True)
     if run.answer is not Answer.HOLDS:
         return None, _stop_of(run, config.name)
     return path, None
