@@ -25,6 +25,7 @@ from typing import Any, Final
 
 import attrs
 
+from tenure.adapters import story
 from tenure.adapters.machines_found import Machine, machine_of
 from tenure.adapters.verify.manifest import ModuleEntry
 from tenure.adapters.verify.overheard import Overheard, overhear
@@ -39,7 +40,7 @@ MOST_TRANSITIONS: Final = 2_000
 """The largest graph that random walks are asked to cover."""
 FLOOR: Final = 0.95
 """The part of its transitions that they must take."""
-NAMED: Final = 12
+NAMED: Final = 4
 """How many of the things that were not visited a message names."""
 
 ROUNDS: Final = {"quick": 60, "thorough": 300}
@@ -307,7 +308,8 @@ def _quietly(examples: int) -> Callable[[Callable[..., None]], Callable[..., Non
 
 def _transition(graph: Graph[Any], transition: tuple[int, str, int]) -> str:
     source, action, target = transition
-    return f"{action} from {graph.states[source]} to {graph.states[target]}"
+    changed = story.changes(story.of_state(graph.states[source]), story.of_state(graph.states[target]))
+    return f"{action} ({', '.join(changed) or 'nothing changes'}), {len(graph.path(source)) - 1} steps from the start"
 
 
 def _some(names: Sequence[str]) -> str:

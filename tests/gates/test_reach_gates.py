@@ -195,7 +195,7 @@ def test_unreachable_transition(monkeypatch: pytest.MonkeyPatch) -> None:
     message = _message(_entry(monkeypatch, top=60))
 
     assert "of 120 transitions, 95% are wanted" in message
-    assert "Climb from Height(rung=" in message
+    assert "Climb (rung: " in message
 
 
 @pytest.mark.parametrize("top", [1_500, 3_000])
