@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import enum
 import hashlib
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
@@ -42,7 +41,8 @@ def probe(
             holds[guard.name] = guard.holds
     for name, used in events.items():
         bases = _spread([pair for event in used for pair in asked(event)])
-        answers = [_answer(holds[name], *pair) for base in bases for pair in (base, *neighbours(*base))]
+        named = names_of(holds[name])
+        answers = [_answer(holds[name], *pair) for base in bases for pair in (base, *neighbours(*base, named))]
         digest = hashlib.sha256("".join(answers).encode()).hexdigest()[:16]
         yield name, digest, f"{sum(a == 'T' for a in answers)} of {len(answers)}"
 
@@ -67,14 +67,49 @@ def _spelled(value: object) -> str:
     return spelled(value)
 
 
-def neighbours(data: Any, message: Any) -> Iterator[tuple[Any, Any]]:
+@attrs.frozen
+class Named:
+    """The numbers and words that a guard's module, and those it calls into, give names to."""
+
+    numbers: tuple[int, ...]
+    words: tuple[str, ...]
+
+
+def names_of(function: Callable[..., object]) -> Named:
+    """The constants in sight of the function: its module's, and those of the machines' modules that it imports from."""
+    spaces: dict[int, dict[str, Any]] = {}
+    queue = [function]
+    for known in queue:
+        space = getattr(known, "__globals__", {})
+        if id(space) in spaces:
+            continue
+        spaces[id(space)] = space
+        queue += [v for v in space.values() if str(getattr(v, "__module__", "")).startswith("tenure.machines.")]
+    found = [v for space in spaces.values() for name, v in space.items() if name.isupper()]
+    return Named(
+        tuple(sorted({v for v in found if type(v) is int}, reverse=True)),
+        tuple(sorted({v for v in found if type(v) is str})),
+    )
+
+
+def neighbours(data: Any, message: Any, named: Named) -> Iterator[tuple[Any, Any]]:
     """Every (data, message) that differs from this one in one field."""
     numbers = sorted({n for part in (data, message) for n in _leaves(part, int)})
     words = sorted({w for part in (data, message) for w in _leaves(part, str)})
-    for other in _changed(data, numbers, words, optional=False):
+    around = _Around(numbers, dict.fromkeys(["", "other", *words[:6], *named.words]), named.numbers)
+    for other in _changed(data, around, optional=False):
         yield other, message
-    for other in _changed(message, numbers, words, optional=False):
+    for other in _changed(message, around, optional=False):
         yield data, other
+
+
+@attrs.frozen
+class _Around:
+    """What a value may be changed to."""
+
+    numbers: list[int]
+    words: dict[str, None]
+    constants: tuple[int, ...]
 
 
 def _leaves(value: Any, kind: type) -> Iterator[Any]:
@@ -88,7 +123,7 @@ def _leaves(value: Any, kind: type) -> Iterator[Any]:
         yield value
 
 
-def _changed(value: Any, numbers: list[int], words: list[str], *, optional: bool) -> Iterator[Any]:
+def _changed(value: Any, around: _Around, *, optional: bool) -> Iterator[Any]:
     """Values beside `value`, of its own kind; None as well where it is optional."""
     if optional and value is not None:
         yield None
@@ -97,7 +132,7 @@ def _changed(value: Any, numbers: list[int], words: list[str], *, optional: bool
     elif attrs.has(type(value)):
         for field in attrs.fields(type(value)):
             inner = getattr(value, field.name)
-            for other in _changed(inner, numbers, words, optional="None" in str(field.type)):
+            for other in _changed(inner, around, optional="None" in str(field.type)):
                 try:
                     yield attrs.evolve(value, **{field.alias: other})
                 except Exception:  # the class itself refuses it: then nobody can ask
@@ -105,11 +140,11 @@ def _changed(value: Any, numbers: list[int], words: list[str], *, optional: bool
     elif isinstance(value, bool):
         yield not value
     elif isinstance(value, int):
-        yield from _beside(value, numbers)
+        yield from _beside(value, around)
     elif isinstance(value, str):
-        yield from [w for w in dict.fromkeys(["", "other", *words]) if w != value][:6]
+        yield from (word for word in around.words if word != value)
     elif value is None:
-        yield from ["other", *numbers[:3]]
+        yield from ["other", *around.numbers[:3]]
     elif isinstance(value, tuple):
         yield from _tuples(value)
     elif isinstance(value, frozenset):
@@ -117,25 +152,14 @@ def _changed(value: Any, numbers: list[int], words: list[str], *, optional: bool
         yield from (value - {item} for item in sorted(value, key=_spelled)[:4])
 
 
-def _beside(value: int, numbers: list[int]) -> list[int]:
+def _beside(value: int, around: _Around) -> list[int]:
     """The next numbers, the others, and sums and differences with constants, so that thresholds are met exactly."""
-    near = [value - 1, value + 1, 0, -1]
-    steps = [n for n in numbers if n not in (0, value)] + _constants()
+    numbers = around.numbers
+    steps = [*(n for n in numbers if n not in (0, value)), *around.constants]
     exact = [n + sign * s for n in numbers[:6] for s in steps for sign in (1, -1)]
-    around = [e + d for e in exact[: NUMBERS // 2] for d in (0, 1)]
-    return [n for n in dict.fromkeys([*near, *numbers, *around, 2**53, 2**53 + 1]) if n != value][:NUMBERS]
-
-
-def _constants() -> list[int]:
-    """The numbers that machines give names to, largest first."""
-    found = {
-        value
-        for module in list(sys.modules)
-        if module.startswith("tenure.machines.")
-        for name, value in vars(sys.modules[module]).items()
-        if name.isupper() and type(value) is int
-    }
-    return sorted(found, reverse=True)
+    met = [e + d for e in exact[: NUMBERS // 2] for d in (0, 1)]
+    near = [value - 1, value + 1, 0, -1]
+    return [n for n in dict.fromkeys([*near, *numbers, *met, 2**53, 2**53 + 1]) if n != value][:NUMBERS]
 
 
 def _tuples(value: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
