@@ -161,18 +161,20 @@ def _run(
         else:
             results[number] = kept
             told(check)
-    with ThreadPoolExecutor(max_workers=max(1, options.workers)) as pool:
+    pool = ThreadPoolExecutor(max_workers=max(1, options.workers))
+    # An interrupt may come anywhere from here on, between two submits as well; waiting for the pool would wait for TLC.
+    try:
         futures = {pool.submit(guarded, checks[number], tools): number for number in waiting}
-        try:
-            for future in as_completed(futures):
-                number = futures[future]
-                results[number] = future.result()
-                cache.put(checks[number], results[number])
-                told(checks[number])
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            stop_all()
-            raise
+        for future in as_completed(futures):
+            number = futures[future]
+            results[number] = future.result()
+            cache.put(checks[number], results[number])
+            told(checks[number])
+    except BaseException:
+        stop_all()
+        pool.shutdown(wait=False, cancel_futures=True)
+        raise
+    pool.shutdown()
     by_module: dict[str, list[Checked]] = defaultdict(list)
     for number, check in enumerate(checks):
         by_module[check.entry.name].append(results[number])
