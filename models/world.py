@@ -16,6 +16,7 @@ through `World.guard` and `World.permit`.
 from __future__ import annotations
 
 import enum
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from typing import Any, ClassVar, Generic, NoReturn, TypeVar
 
@@ -131,7 +132,7 @@ def permission(name: str, law: Law) -> Environment:
     return Environment(name, Mark(Kind.PERMIT, law))
 
 
-class World(Generic[S]):
+class World(ABC, Generic[S]):
     """Base of every twin. Subclasses set the class attributes and implement the abstract methods.
 
     Raises ValueError when `off` names a guard that neither the machines nor the environment declare.
@@ -172,13 +173,13 @@ class World(Generic[S]):
 
     # -- what a twin declares -------------------------------------------------
 
+    @abstractmethod
     def initial(self) -> Iterable[S]:
         """The states of Init."""
-        raise NotImplementedError
 
+    @abstractmethod
     def actions(self) -> tuple[Action[S], ...]:
         """The disjuncts of Next, in the module's order."""
-        raise NotImplementedError
 
     def invariants(self) -> Mapping[str, Callable[[S], bool]]:
         """Invariants by name."""

@@ -41,7 +41,7 @@ FULL = {
     "heartbeatMs": 1000,
     "leaderEpoch": "9f0c",
     "runtimeGeneration": 1000,
-    "busSocketPath": "/tmp/bus.sock",
+    "busSocketPath": "telegram/bus.sock",
     "busSecret": "s",
     "processBirth": {"ticks": 5, "bootId": "b", "pidNamespace": 1},
     "monotonicMs": 77,
