@@ -49,8 +49,8 @@ class Options:
     """Seconds that one TLC run may take; 300 for quick, 1200 for thorough."""
     cache: Path | None = None
     """Where passed checks are kept; None keeps nothing."""
-    workers: int = 2
-    """Checks at once, each with at most one JVM."""
+    workers: int = 3
+    """Checks at once, each with at most one JVM: one more than two cores, since what Python does takes turns."""
     states: int = STATES
     """The explorer's limit on one graph."""
     stages: tuple[str, ...] = STAGES
