@@ -5,7 +5,3 @@ from __future__ import annotations
 
 class TenureError(Exception):
     """Bad input or a missing tool. The message is one line that names the thing and says what to do."""
-
-
-class ExtraMissing(TenureError):
-    """A package of an extra is not installed. The message names the extra."""

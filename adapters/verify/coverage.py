@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import enum
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import attrs
 
 from tenure.adapters.verify.probes import probe
+from tenure.adapters.verify.spelling import spelled
 from tenure.machines.chart import Message, Refused, Row, Step, Table, chosen
 from tenure.machines.laws import Kind
 from tenure.models.world import World
@@ -121,23 +121,6 @@ def answer(row: str, asked: object, after: object, outputs: tuple[object, ...]) 
     shown = ", ".join(map(spelled, outputs)) or "nothing"
     digest = hashlib.sha256(f"{spelled(asked)} {spelled(after)} {shown}".encode()).hexdigest()[:16]
     return f"{row}\t{digest}\t{shown}"
-
-
-def spelled(value: object) -> str:
-    """A value as its class would be called with it; sets in the order of their texts, so that no hash shows."""
-    if isinstance(value, enum.Enum):
-        return str(value)
-    kind: Any = type(value)
-    if attrs.has(kind):
-        inner = (f"{f.name}={spelled(getattr(value, f.name))}" for f in attrs.fields(kind))
-        return f"{kind.__name__}({', '.join(inner)})"
-    if isinstance(value, Mapping):
-        return "{" + ", ".join(sorted(f"{spelled(k)}: {spelled(v)}" for k, v in value.items())) + "}"
-    if isinstance(value, (frozenset, set)):
-        return "{" + ", ".join(sorted(map(spelled, value))) + "}"
-    if isinstance(value, (tuple, list)):
-        return "(" + ", ".join(map(spelled, value)) + ")"
-    return repr(value)
 
 
 def name_of_row(table: str, row: Row[Any, Any, Any]) -> str:

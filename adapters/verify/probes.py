@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import attrs
 
+from tenure.adapters.verify.spelling import spelled
 from tenure.machines.chart import Table
 
 BASES: Final = 8
@@ -56,15 +57,9 @@ def _answer(holds: Callable[[Any, Any], bool], data: Any, message: Any) -> str:
 
 def _spread(pairs: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
     """Some of the pairs, far from each other, and the same ones in every process."""
-    known = sorted({_spelled(pair): pair for pair in pairs}.items())
+    known = sorted({spelled(pair): pair for pair in pairs}.items())
     step = max(1, len(known) // BASES)
     return [pair for _, pair in known[::step]][:BASES]
-
-
-def _spelled(value: object) -> str:
-    from tenure.adapters.verify.coverage import spelled
-
-    return spelled(value)
 
 
 @attrs.frozen
@@ -149,7 +144,7 @@ def _changed(value: Any, around: _Around, *, optional: bool) -> Iterator[Any]:
         yield from _tuples(value)
     elif isinstance(value, frozenset):
         yield value | {"other"}
-        yield from (value - {item} for item in sorted(value, key=_spelled)[:4])
+        yield from (value - {item} for item in sorted(value, key=spelled)[:4])
 
 
 def _beside(value: int, around: _Around) -> list[int]:

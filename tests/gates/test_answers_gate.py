@@ -11,9 +11,10 @@ import attrs
 import pytest
 
 from tenure.adapters.verify import answers
-from tenure.adapters.verify.coverage import NOTHING, Recorder, Taken, answer, spelled
+from tenure.adapters.verify.coverage import NOTHING, Recorder, Taken, answer
 from tenure.adapters.verify.manifest import ModuleEntry, load, spec_directory
 from tenure.adapters.verify.probes import probe
+from tenure.adapters.verify.spelling import spelled
 from tenure.machines.poll_loop import POLL_LOOP
 from tenure.models.explore import explore
 from tenure.models.poll_loop import CONFIGS, PollLoop
