@@ -1,4 +1,4 @@
-"""The commands ``tenure verify``, ``explain`` and ``guards`` (DESIGN 7); `tenure.adapters.cli` starts them."""
+"""The commands ``tenure verify``, ``explain``, ``guards`` and ``answers`` (DESIGN 7)."""
 
 from __future__ import annotations
 
@@ -17,24 +17,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
+from tenure.adapters.commands.root import app, terminal
 from tenure.adapters.errors import TenureError
 from tenure.adapters.verify import cache, junit, manifest
 from tenure.adapters.verify.result import ModuleResult, Verdict, worst
 from tenure.adapters.verify.run import Effort, Options
 from tenure.adapters.verify.run import verify as run_verify
-
-app = typer.Typer(
-    add_completion=False,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    help="Who holds what: specifications, the machines that mirror them, and the proof that they agree.",
-)
-
-
-@app.callback()
-def root() -> None:
-    """Who holds what: specifications, the machines that mirror them, and the proof that they agree."""
 
 
 @app.command()
@@ -171,16 +159,6 @@ def answers(
     from tenure.adapters.verify import answers as pins
 
     typer.echo(pins.text(spec if spec is not None else manifest.spec_directory()), nl=False)
-
-
-PLAIN_WIDTH = 100
-"""Columns where there is no terminal to ask: enough for the table, so that a log shows it whole."""
-
-
-def terminal(*, stderr: bool = False) -> Console:
-    """Where people read."""
-    console = Console(stderr=stderr)
-    return console if console.is_terminal else Console(stderr=stderr, width=PLAIN_WIDTH)
 
 
 def as_json(results: Sequence[ModuleResult]) -> dict[str, Any]:

@@ -1,0 +1,12 @@
+"""The commands, by what they are about; `tenure.adapters.cli` starts them.
+
+Each file imports at its top what every command needs; what is heavy, or comes with another extra, it imports inside the
+command: somebody who leads needs no verifier.
+"""
+
+from __future__ import annotations
+
+from tenure.adapters.commands import leading, looking, tracing, verifying
+from tenure.adapters.commands.root import app
+
+__all__ = ["app", "leading", "looking", "tracing", "verifying"]

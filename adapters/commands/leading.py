@@ -1,0 +1,3 @@
+"""The commands ``tenure lead`` and ``tenure commit``."""
+
+from __future__ import annotations

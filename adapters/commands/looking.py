@@ -1,0 +1,3 @@
+"""The commands ``tenure status`` and ``tenure doctor``."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""The command ``tenure trace check`` (DESIGN 8)."""
+
+from __future__ import annotations
