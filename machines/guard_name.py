@@ -261,9 +261,26 @@ def render_payload(payload: Payload) -> dict[str, object]:
 
 
 def birth_hash(birth: Birth) -> int:
-    """64 bits that tell a claimant from a later process with its pid, in this boot and namespace or another."""
-    spelled = f"{birth.ticks} {birth.namespace} {birth.boot_id}".encode("utf-8", "surrogatepass")
-    return int.from_bytes(blake2b(spelled, digest_size=8).digest(), "big")
+    """What a marker can say of its claimant in 64 bits: 16 of the boot, 16 of the pid namespace, 32 of the start.
+
+    A part that differs proves a difference; a part that is equal proves nothing.
+    """
+    boot, namespace = _digest(birth.boot_id, 2), _digest(str(birth.namespace), 2)
+    return boot << 48 | namespace << 32 | _digest(f"{birth.ticks} {birth.namespace} {birth.boot_id}", 4)
+
+
+def _digest(spelled: str, size: int) -> int:
+    return int.from_bytes(blake2b(spelled.encode("utf-8", "surrogatepass"), digest_size=size).digest(), "big")
+
+
+def another_boot(claimed: int, me: Birth) -> bool:
+    """Whether the claimant whose birth hashes to `claimed` lived in another boot: then it is dead."""
+    return claimed >> 48 != birth_hash(me) >> 48
+
+
+def another_namespace(claimed: int, me: Birth) -> bool:
+    """Whether it lives in another pid namespace: then its pid says nothing here (hole K14)."""
+    return claimed >> 32 & 0xFFFF != birth_hash(me) >> 32 & 0xFFFF
 
 
 def marker(claimant: int, birth: Birth, random: int) -> MarkerName:

@@ -12,6 +12,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tenure.machines.guard_name import (
+    another_boot,
+    another_namespace,
     GREATEST_PID,
     Debris,
     MarkerName,
@@ -204,3 +206,14 @@ def test_a_foreign_marker_carries_none(foreign: uuids.UUID) -> None:
     """A version 4 uuid has no birth in it, whatever its last bits are."""
     assert is_uuid(str(foreign))
     assert MarkerName(7, str(foreign)).birth_hash is None
+
+
+def test_a_marker_tells_another_boot_and_another_namespace() -> None:
+    """A claimant of another boot is dead, one of another namespace cannot be probed; neither is said of one from here."""
+    me = Birth(5, "boot", 1)
+
+    assert not another_boot(birth_hash(Birth(6, "boot", 1)), me)
+    assert not another_namespace(birth_hash(Birth(6, "boot", 1)), me)
+    assert birth_hash(Birth(6, "boot", 1)) != birth_hash(me)
+    assert another_boot(birth_hash(Birth(5, "earlier", 1)), me)
+    assert another_namespace(birth_hash(Birth(5, "boot", 2)), me)
