@@ -12,7 +12,7 @@ STORIES = {
     "replaced meanwhile": ("inside", "NoStaleCommand_S24", ["Ask", "Lock", "Run"]),
     "ghost": ("lease_is_live", "NothingAfterTheEnd_K11", ["Pass", "Tell", "Run"]),
     "torn registry": ("strict_read", "StaleIsProven", ["Enter", "Tear", "FindStale"]),
-    "background job": ("ended_before_leaving", "NoStaleCommand_S24", ["Run", "TimeUp", "Leave", "Come"]),
+    "background job": ("ended_before_leaving", "NoStaleCommand_S24", ["Run", "Leave"]),
     "killed committer": ("dies_with_committer", "NoStaleCommand_S24", ["Run", "Crash", "Come"]),
     "stray": ("previous_command_is_over", "OneCommandAtATime", ["Run", "Crash", "Ask", "Lock", "Run"]),
     "stray without the lock": ("lock_is_inherited", "OneCommandAtATime", ["Run", "Crash", "Ask", "Lock", "Run"]),
