@@ -32,7 +32,6 @@ from tenure.machines.leader_messages import (
     Landed,
     Lost,
     Me,
-    Mint,
     Outcome,
     Output,
     Owned,
@@ -44,6 +43,7 @@ from tenure.machines.leader_messages import (
     Runtime,
     SendEffect,
     Settle,
+    Start,
     WriteEntry,
 )
 from tenure.machines.lease import Sight, classify
@@ -98,6 +98,8 @@ class LeaseSteps:
         self.timings = timings
         self.guard = guard
         self.instance_id = identity.instance_id
+        self.node = f"{identity.process.pid}-{identity.process.birth.ticks}/{identity.instance_id}"
+        """Its name in a recording."""
         self._operating = threading.RLock()
         """Held by an operation from the wish to its end, also while it waits for the guard."""
         self._lock = threading.RLock()
@@ -134,10 +136,6 @@ class LeaseSteps:
                 try:
                     self._begin(transaction)
                     done.append(operation(transaction))
-                    self._note("Leave", guarded.number)
-                except Exception:
-                    self._note("Leave", guarded.number)
-                    raise
                 finally:
                     self._transaction = None
             return done[0]
@@ -159,7 +157,6 @@ class LeaseSteps:
         broken = _BROKEN_OFF.get(self.phase)
         if broken is not None:
             self._tell(broken, transaction.number)
-        self._note("Begin", transaction.number)
         transaction.registry, transaction.sight = self._read(inside=True)
         if self.phase == "doubtful":
             self._drive(transaction, Resolve(transaction.sight))
@@ -188,7 +185,7 @@ class LeaseSteps:
         if isinstance(taken, Step):
             self._now = taken.phase, taken.data
             if self.ports.recorder is not None and before != self._now:
-                self._record(message, number, sight)
+                self._record(message, number, sight, before)
         return taken
 
     def _perform(self, transaction: Transaction, output: Output) -> Happening | None:
@@ -286,19 +283,27 @@ class LeaseSteps:
 
     # -- recording ----------------------------------------------------------------------------------------------------
 
-    def _note(self, action: str, number: int) -> None:
-        if self.ports.recorder is not None:
-            self.ports.recorder.event(MODULE, action, self.instance_id, number)
+    def _record(self, message: Happening, number: int, sight: Sight | None, before: tuple[str, Runtime]) -> None:
+        """The twin's action of the step that was just taken, with what it rested on.
 
-    def _record(self, message: Happening, number: int, sight: Sight | None) -> None:
-        """The twin's action of the step that was just taken, with what it rested on."""
+        A refresh that goes well is one event, its ``Write``: the rest follows from it, and this is done every two
+        seconds (`tenure.adapters.trace.leader_election` says what may be left out).
+        """
         recorder = self.ports.recorder
         assert recorder is not None
-        phase, data = self._now
-        observed: dict[str, object] | None = None
+        (was, memory), (phase, data) = before, self._now
+        if was == "renewing" and phase == "owner" and isinstance(message, Settle) and data.tenure is not None:
+            recorder.event(MODULE, _WRITES[message.outcome], self.node, number, None, None, data.tenure.epoch)
+            return
+        observed: dict[str, object] = {"phase": phase}
+        args: dict[str, object] | None = None
         match message:
+            case Start(generation):
+                action, args = "Start", {"key": data.key, "generation": generation}
             case Refresh():
-                action = "Refresh" if phase == "renewing" else "Displaced"
+                if phase == "renewing":
+                    return
+                action = "Displaced"
             case Raised(durable):
                 action = "Raise" if durable else "FailRaise"
             case Settle(outcome):
@@ -307,14 +312,12 @@ class LeaseSteps:
                 action = "Land"
             case _:
                 action = type(message).__name__
-        if isinstance(message, Mint):
-            observed = {"highwater": message.high_water}
-        elif sight is not None and action in _DECISIONS:
+        if sight is not None and action in _DECISIONS:
             entry = sight.entry
-            shown = None if entry is None else (entry.pid, entry.instance_id, entry.leader_epoch)
-            observed = {"entry": shown}
-        tenure = None if data.tenure is None else data.tenure.epoch
-        recorder.event(MODULE, action, self.instance_id, number, None, observed, tenure)
+            observed["owner"] = None if entry is None else entry.instance_id or str(entry.pid)
+            observed["id"] = None if entry is None else entry.leader_epoch
+        tenure = data.tenure or memory.tenure
+        recorder.event(MODULE, action, self.node, number, args, observed, None if tenure is None else tenure.epoch)
 
 
 def _no_effect(epoch: int) -> None:
