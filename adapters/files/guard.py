@@ -15,7 +15,7 @@ from tenure.adapters.files.passage import Guarded, Passage, busy
 from tenure.adapters.files.process_state import Nested, ProcessState, process_state
 from tenure.adapters.files.standing import Standing, look
 from tenure.adapters.files.timings import DEFAULT, Timings
-from tenure.adapters.ports import Ports
+from tenure.adapters.ports import Ports, tell
 
 __all__ = ["GuardBusy", "GuardDamaged", "GuardFailed", "GuardLost", "Guarded", "GuardedFile", "Passage"]
 
@@ -66,4 +66,7 @@ class GuardedFile:
         now, process = self.ports.clock.monotonic_ms(), self.process
         if now - process.swept.get(self.path, -self.timings.stale_ms) >= self.timings.stale_ms:
             process.swept[self.path] = now
-            sweep(self.ports, self.resource, process.suspects)
+            try:
+                sweep(self.ports, self.resource, process.suspects)
+            except OSError as error:
+                tell(self.ports, "guard", "sweep", path=self.path, error=str(error))

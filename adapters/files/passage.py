@@ -132,12 +132,16 @@ class Passage(Generic[T]):
         self.phase = FILE_TRANSACTION.initial
         self.data: Attempt = FRESH_ATTEMPT
         self.me: Process = ports.processes.me()
+        self.node = f"{self.me.pid}-{self.me.birth.ticks}/guard@" + path.rpartition("/")[2]
+        """Its name in the recording: a process has one passage at a time through a path."""
         self.names: dict[int, str] = {}
         """Generations and claims by the numbers that the machine knows them by."""
         self.staged = ""
         """The staged directory that is there, if one is."""
         self.text = b""
         """What the own owner file says."""
+        self.blind = False
+        """The look at the path failed."""
         self.name = ""
         """The name of the entry that is to be claimed, then that of the claim."""
         self.reclaim = ""
@@ -149,6 +153,8 @@ class Passage(Generic[T]):
         self.failures = 0
         self.cause: OSError | None = None
         """The error that kept this passage out, if it was one."""
+        self.entered = False
+        """The operation has been started."""
         self.result: list[T] = []
         self.error: BaseException | None = None
         self.report: Report | None = None
@@ -161,6 +167,10 @@ class Passage(Generic[T]):
             self._drive(self._tell(Begin(), "EnsureParent"))
         except Killed:
             raise
+        except OSError as error:
+            self._unwind()
+            failure = GuardLost if self.entered else GuardFailed
+            raise failure(f"{self.path}: {_said(error)}; {_advice(error)}") from error
         except BaseException:
             self._unwind()
             raise
@@ -170,11 +180,12 @@ class Passage(Generic[T]):
 
     def _tell(self, answer: Answer, action: str) -> tuple[Call, ...]:
         """Tell the machine, which takes every answer to what it asked for; `action` is the twin's name of it."""
-        done = step(FILE_TRANSACTION, self.phase, self.data, answer)
+        before = self.data
+        done = step(FILE_TRANSACTION, self.phase, before, answer)
         assert isinstance(done, Step), f"{self.phase} refuses {answer}"
         self.phase, self.data = done.phase, done.data
         if self.ports.recorder is not None and action in _RECORDED:
-            self._record(action)
+            self._record(action, before)
         return done.outputs
 
     def _drive(self, outputs: tuple[Call, ...]) -> None:
@@ -251,11 +262,18 @@ class Passage(Generic[T]):
             self.staged = ""
 
     def _look(self, call: Call) -> tuple[Call, ...]:
-        """S2."""
-        return self._tell(Looked(self.ports.files.kind(self.path) != "absent"), "Look")
+        """S2. A look that fails saw nothing, and what was not seen is not renamed over: as if the rename had failed."""
+        try:
+            present = self.ports.files.kind(self.path) != "absent"
+        except OSError as error:
+            self.cause, self.blind, present = error, True, False
+        return self._tell(Looked(present), "Look")
 
     def _publish(self, call: Call) -> tuple[Call, ...]:
         """S3. After an error the path says whether the rename was done."""
+        if self.blind:
+            self.blind = False
+            return self._tell(PublishRefused(), "PublishFails")
         action = "PublishRefused"
         try:
             self.ports.files.rename(self.staged, self.path)
@@ -270,6 +288,7 @@ class Passage(Generic[T]):
         return self._tell(Published(), "Publish")
 
     def _run(self, call: Call) -> tuple[Call, ...]:
+        self.entered = True
         try:
             self.result.append(self.operation(Guarded(self.names[self.data.id], self.number)))
         except Killed:
@@ -350,7 +369,7 @@ class Passage(Generic[T]):
         try:
             self.ports.files.rename(f"{self.path}/{self.name}", f"{self.path}/{target}")
         except OSError as error:
-            if error.errno not in (errno.ENOENT, errno.ENOTDIR) and not self._is_there(target):
+            if self._is_there(self.name):
                 self._lose_patience("the claim on a dead guard cannot be taken back", error)
                 return self._tell(RollbackFailed(), "RollBackFails")
         self._end_reclaim()
@@ -408,7 +427,7 @@ class Passage(Generic[T]):
             try:
                 text = self.ports.files.read(mine)
             except OSError as error:
-                if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EINVAL):
+                if self._is_there(self._mine()):
                     self._lose_patience("my own guard cannot be read", error)
                     continue
                 text = b""
@@ -421,7 +440,7 @@ class Passage(Generic[T]):
         try:
             self.ports.files.rename(self.path, self.aside)
         except OSError as error:
-            if error.errno != errno.ENOENT and not self._is_away():
+            if self._is_there(self._mine()):
                 self._lose_patience("my own guard cannot be moved away", error)
                 return self._tell(ReleaseFailed(), "ReleaseFails")
         return self._tell(MovedAway(), "MoveAway")
@@ -439,9 +458,6 @@ class Passage(Generic[T]):
         again, with longer and longer sleeps. In the end the caller is told, and the next passage goes on with it."""
         self.failures += 1
         if self.failures >= PATIENCE:
-            if self.phase in INSIDE:
-                self.process.unreleased[self.path] = self.names[self.data.id]
-            self._end_reclaim()
             raise GuardLost(f"{self.path}: {what} ({_said(error)}); others wait until this process ends") from error
         self._pause(self.failures)
 
@@ -449,14 +465,11 @@ class Passage(Generic[T]):
         """Something that is no answer (an interrupt, patience lost) came in between: leave nothing behind, if that can
         be had at once. The machine ends here; what could not be had is found by the next passage, or at our death."""
         try:
-            if self.phase in INSIDE and self.path not in self.process.unreleased:
+            if self.phase in INSIDE or self.phase == "publishing":
                 self.process.unreleased[self.path] = self.names[self.data.id]
                 self._release_late()
             elif self.phase == "moving":
                 self._tell(Aborted(), "Abort")
-            elif self.phase == "publishing" and self._is_there(self._mine()):
-                self.process.unreleased[self.path] = self.names[self.data.id]
-                self._release_late()
             self._end_reclaim()
             self._drop_staged()
         except OSError as error:
@@ -465,6 +478,7 @@ class Passage(Generic[T]):
     def _release_late(self) -> None:
         """Move a guard away that this process could not move away before, if it still stands there."""
         generation = self.process.unreleased[self.path]
+        self.aside = ""
         if self._is_there(render_name(OwnerName(generation))):
             aside = self._beside(Released(self.ports.identities.uuid()))
             try:
@@ -494,16 +508,21 @@ class Passage(Generic[T]):
         return f"{directory}/{render_debris(guard, debris)}"
 
     def _is_there(self, name: str) -> bool:
+        """Whether that file is in the guard: what tells, after an error, if the call was made all the same."""
+        for failures in range(1, PATIENCE):
+            try:
+                return self.ports.files.kind(f"{self.path}/{name}") == "file"
+            except OSError:
+                self._pause(failures)
         return self.ports.files.kind(f"{self.path}/{name}") == "file"
-
-    def _is_away(self) -> bool:
-        return self.ports.files.kind(self.aside) == "directory" and not self._is_there(self._mine())
 
     def _moved_to(self, aside: str) -> bool:
         try:
             self.ports.files.rename(self.path, aside)
         except OSError as error:
-            return error.errno == errno.ENOENT or not self._is_there(self.name)
+            if self._is_there(self.name):
+                self.cause = error
+                return False
         return True
 
     def _end_reclaim(self) -> None:
@@ -515,17 +534,22 @@ class Passage(Generic[T]):
         """25, 50, 75, 100 ms (locks.md 1), and no longer than 100."""
         self.ports.clock.sleep_ms(self.timings.rename_delay_ms * min(failures, 4))
 
-    def _record(self, action: str) -> None:
+    def _record(self, action: str, before: Attempt) -> None:
+        """Under the own generation, or the own claim; inside that is all, for it is done at every transaction."""
         recorder = self.ports.recorder
         assert recorder is not None
-        birth = self.me.birth.ticks
-        generation = self.names.get(self.data.id, "") or self.name
-        node = f"{self.me.pid}.{birth}"
-        recorder.event(MODULE, action, node, self.number, None, {"generation": generation}, generation)
+        own = self.names.get(before.id or self.data.claim or before.claim)
+        if action == "Publish" or self.phase == "releasing":
+            recorder.event(MODULE, action, self.node, self.number, None, None, own)
+        else:
+            number = self.number if action in _INSIDE else 0
+            recorder.event(MODULE, action, self.node, number, None, {"phase": self.phase}, own)
 
 
-_RECORDED: Final = frozenset({"Publish", "Claim", "Move", "RollBack", "Leave", "MoveAway"})
-"""The steps that others can see; the rest is found between them."""
+_INSIDE: Final = frozenset({"Verify", "TidyFails"})
+_RECORDED: Final = _INSIDE | {"Publish", "Claim", "Move", "MoveFails", "RollBack", "Abort"}
+"""The steps that change what others see, and the look before the way out, which that follows by itself; the rest is
+found between them (`tenure.adapters.trace.file_transaction`)."""
 
 _CALLS: Final[dict[type[Call], Callable[..., tuple[Call, ...]]]] = {
     StageGuard: Passage._stage,

@@ -110,7 +110,11 @@ def observe(ports: Ports, path: str, me: Process) -> Seen:
         if payload is None or not agree(name, payload.generation):
             return UNVERIFIABLE
         alive, birth, birth_now = probe(ports, payload.pid, payload.birth, me)
-        if ports.files.kind(f"{path}/{names[0]}") == "file":
+        try:
+            still_there = ports.files.kind(f"{path}/{names[0]}") == "file"
+        except OSError:
+            return UNVERIFIABLE
+        if still_there:
             return Seen(True, payload.generation, alive, birth, birth_now)
     return UNVERIFIABLE
 

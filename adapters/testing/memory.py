@@ -75,13 +75,16 @@ class MemoryFiles:
         return "other" if path in self.others else "absent"
 
     def rename(self, source: str, target: str) -> None:
+        for parent in (posixpath.dirname(source), posixpath.dirname(target)):  # both ways are walked before the ends
+            if self.kind(parent) != "directory":
+                missing = self.kind(parent) == "absent"
+                raise _error(self._missing(parent) if missing else errno.ENOTDIR, source, target)
         kind = self._present(source)
-        parent = posixpath.dirname(target)
-        if self.kind(parent) != "directory":
-            raise _error(errno.ENOENT if self.kind(parent) == "absent" else errno.ENOTDIR, source, target)
         there = self.kind(target)
         if kind == "directory" and target.startswith(source + "/"):
             raise _error(errno.EINVAL, source, target)
+        if source.startswith(target + "/"):
+            raise _error(errno.ENOTEMPTY, source, target)
         if source == target:
             return
         if kind == "directory" and there not in ("absent", "directory"):
