@@ -2,7 +2,8 @@
 
 The machine of `spec/FencedCommit.tla`, for effects of any shell or language: the caller says under which epoch it
 decided, the committer looks inside the guard of the registry whether that is the epoch of a live lease, and only then
-starts the command. The guard is left when nothing of the command is left, so no owner is replaced while it runs.
+starts the command. The guard is left when nothing of the command is left, so no owner is replaced while it runs. A
+plain look comes before everything else: for a tenure that is over nothing is opened, and nobody waits.
 
 A lock comes first, outside the guard. The command and all that it starts inherit it; so what outlives a killed
 committer keeps later commands out, and nobody waits for it inside the guard.
@@ -44,12 +45,13 @@ class Commit:
     outcome: Ending = "none"
 
 
-@attrs.frozen
+@attrs.frozen(cache_hash=True)
 class Ask:
-    """A commit is wanted under the epoch `token`."""
+    """A commit is wanted under the epoch `token`; `sight` is what a plain read of the registry showed."""
 
     event: ClassVar[str] = "ask"
     token: Epoch
+    sight: Sight
 
 
 @attrs.frozen
@@ -111,7 +113,14 @@ class Swept:
     gone: bool
 
 
-Happening = Ask | Lock | GiveUp | Look | Ended | TimeUp | Interrupt | GraceOver | Swept
+@attrs.frozen
+class Forget:
+    """The caller has its answer; the next commit may come."""
+
+    event: ClassVar[str] = "forget"
+
+
+Happening = Ask | Lock | GiveUp | Look | Ended | TimeUp | Interrupt | GraceOver | Swept | Forget
 
 
 @attrs.frozen
@@ -153,7 +162,7 @@ Taken = tuple[Commit, tuple[Output, ...]]
 
 
 class FencedCommitChart(StateMachine):
-    """One commit; the last three phases are its end, and a new one may be asked for."""
+    """One commit; the last three phases are its ends."""
 
     idle = State(initial=True)
     waiting = State()
@@ -165,10 +174,9 @@ class FencedCommitChart(StateMachine):
     failed = State()
 
     ask = (
-        idle.to(waiting, on="begin")
-        | done.to(waiting, on="begin")
-        | stale.to(waiting, on="begin")
-        | failed.to(waiting, on="begin")
+        idle.to(waiting, cond=["strict_read", "epoch_is_current", "lease_is_live"], on="begin")
+        | idle.to(stale, cond=["strict_read"], on="say_stale")
+        | idle.to(failed, on="say_unreadable")
     )
     lock = waiting.to(entering, cond=["previous_command_is_over"], on="enter")
     give_up = waiting.to(failed, cond=["patience_ends"], on="say_busy") | entering.to(
@@ -186,6 +194,8 @@ class FencedCommitChart(StateMachine):
     )
     grace_over = ending.to(ending, cond=["kill_follows"], on="destroy")
     swept = ending.to(done, cond=["ended_before_leaving"], on="say_done")
+
+    forget = done.to(idle, on="begin_anew") | stale.to(idle, on="begin_anew") | failed.to(idle, on="begin_anew")
 
     # -- guards ---------------------------------------------------------------
 
@@ -210,20 +220,20 @@ class FencedCommitChart(StateMachine):
 
     @staticmethod
     @guard(Law.PROOF)
-    def strict_read(data: Commit, message: Look) -> bool:
+    def strict_read(data: Commit, message: Ask | Look) -> bool:
         """Proof: what cannot be read says nothing. Without it a leader is told that it is none."""
         return message.sight.readable
 
     @staticmethod
     @guard(Law.FENCE)
-    def epoch_is_current(data: Commit, message: Look) -> bool:
+    def epoch_is_current(data: Commit, message: Ask | Look) -> bool:
         """Fence: the caller's epoch is the one in the registry. Without it a deposed leader's command runs."""
-        entry = message.sight.entry
-        return entry is not None and entry.leader_epoch is not None and same_epoch(data.token, entry.leader_epoch)
+        entry, token = message.sight.entry, message.token if isinstance(message, Ask) else data.token
+        return entry is not None and entry.leader_epoch is not None and same_epoch(token, entry.leader_epoch)
 
     @staticmethod
     @guard(Law.FENCE)
-    def lease_is_live(data: Commit, message: Look) -> bool:
+    def lease_is_live(data: Commit, message: Ask | Look) -> bool:
         """Fence: the lease has not passed, though it could still be renewed, and its owner is not proven dead. Without
         it a command begins after somebody was told that nobody leads (K11)."""
         sight, entry = message.sight, message.sight.entry
@@ -254,7 +264,7 @@ class FencedCommitChart(StateMachine):
 
     @staticmethod
     def begin(data: Commit, message: Ask) -> Taken:
-        return attrs.evolve(data, token=message.token, outcome="none"), (TryLock(),)
+        return _asked(data, message), (TryLock(),)
 
     @staticmethod
     def enter(data: Commit, message: Lock) -> Taken:
@@ -286,12 +296,12 @@ class FencedCommitChart(StateMachine):
         return data, (Tell(data.outcome),)
 
     @staticmethod
-    def say_stale(data: Commit, message: Look) -> Taken:
-        return data, (Tell("stale"),)
+    def say_stale(data: Commit, message: Ask | Look) -> Taken:
+        return _asked(data, message), (Tell("stale"),)
 
     @staticmethod
-    def say_unreadable(data: Commit, message: Look) -> Taken:
-        return data, (Tell("unreadable"),)
+    def say_unreadable(data: Commit, message: Ask | Look) -> Taken:
+        return _asked(data, message), (Tell("unreadable"),)
 
     @staticmethod
     def say_busy(data: Commit, message: GiveUp) -> Taken:
@@ -300,6 +310,14 @@ class FencedCommitChart(StateMachine):
     @staticmethod
     def say_broken(data: Commit, message: Interrupt) -> Taken:
         return data, (Tell("interrupted"),)
+
+    @staticmethod
+    def begin_anew(data: Commit, message: Forget) -> Taken:
+        return Commit(data.me, data.stale_ms), ()
+
+
+def _asked(data: Commit, message: Ask | Look) -> Commit:
+    return attrs.evolve(data, token=message.token) if isinstance(message, Ask) else data
 
 
 def same_epoch(token: Epoch, epoch: Epoch) -> bool:

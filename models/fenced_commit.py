@@ -13,6 +13,7 @@ from tenure.machines.fenced_commit import (
     Ask,
     Commit,
     Ended,
+    Forget,
     GiveUp,
     GraceOver,
     Happening,
@@ -57,7 +58,7 @@ class Command:
 IDLE: Final = Node("idle")
 NONE: Final = Command()
 FREE: Final = ("nobody", "abandoned")
-ASKED: Final = ("waiting", "entering", "running", "ending")
+OPEN: Final = ("waiting", "entering", "running", "ending")
 LOCKED: Final = ("entering", "running", "ending")
 
 
@@ -119,7 +120,9 @@ class FencedCommit(World[State]):
     def actions(self) -> tuple[Action[State], ...]:
         each = tuple((p,) for p in self.config.committers)
         bodies: dict[str, Body] = {
-            "Ask": self._ask,
+            "Ask": lambda s, p: self._ask(s, p, "waiting"),
+            "AskStale": lambda s, p: self._ask(s, p, "stale"),
+            "AskInVain": lambda s, p: self._ask(s, p, "failed"),
             "Lock": self._lock,
             "GiveUp": self._give_up,
             "Enter": self._enter,
@@ -133,6 +136,7 @@ class FencedCommit(World[State]):
             "Obey": self._obey,
             "Kill": self._kill,
             "Leave": self._leave,
+            "Forget": self._forget,
             "Harden": self._harden,
             "Crash": self._crash,
         }
@@ -170,14 +174,14 @@ class FencedCommit(World[State]):
             if isinstance(output, RunCommand):
                 assert isinstance(output.epoch, int)
                 after = attrs.evolve(after, command=after.command.set(p, Command("running", output.epoch)))
-        if done.phase not in ASKED and after.guard == p:
+        if done.phase not in OPEN and after.guard == p:
             after = attrs.evolve(after, guard="nobody")
         return after
 
-    def _ask(self, state: State, p: str) -> Iterable[State]:
+    def _ask(self, state: State, p: str, phase: str) -> Iterable[State]:
         for token in range(1, state.entry.epoch + 1):
-            after = self._moved(state, p, Ask(token))
-            if after is not None:
+            after = self._moved(state, p, Ask(token, _sight(state, p)))
+            if after is not None and after.node[p].phase == phase:
                 yield after
 
     def _lock(self, state: State, p: str) -> Iterable[State]:
@@ -222,6 +226,9 @@ class FencedCommit(World[State]):
     def _leave(self, state: State, p: str) -> Iterable[State]:
         return _some(self._moved(state, p, Swept(gone=state.command[p].state == "none")))
 
+    def _forget(self, state: State, p: str) -> Iterable[State]:
+        return _some(self._moved(state, p, Forget()))
+
     # -- faults ---------------------------------------------------------------
 
     def _harden(self, state: State, p: str) -> Iterable[State]:
@@ -233,7 +240,7 @@ class FencedCommit(World[State]):
         )
 
     def _crash(self, state: State, p: str) -> Iterable[State]:
-        if state.node[p].phase not in ASKED or state.budget == 0:
+        if state.node[p].phase not in OPEN or state.budget == 0:
             return
         dead = attrs.evolve(
             state,
@@ -303,7 +310,7 @@ class FencedCommit(World[State]):
 
 
 def _sight(state: State, p: str) -> Sight:
-    """What a committer reads inside (or, without its guard, outside)."""
+    """What a committer reads, inside of the guard or outside."""
     lease, entry = state.entry, None
     if state.readable and lease.state != "none":
         entry = Written(_OWNER.pid, leader_epoch=lease.epoch, birth=_OWNER.birth, stamp_ms=0)
@@ -346,4 +353,4 @@ def _leaves(p: str) -> LeadsTo[State]:
 
 
 def _answers(p: str) -> LeadsTo[State]:
-    return LeadsTo(lambda s: s.node[p].phase in ASKED, lambda s: s.node[p].phase not in ASKED)
+    return LeadsTo(lambda s: s.node[p].phase in OPEN, lambda s: s.node[p].phase not in OPEN)

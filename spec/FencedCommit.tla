@@ -4,10 +4,10 @@
 (* A committer has the epoch that its caller was told.  It takes a lock     *)
 (* that its command will inherit, enters the guard of the registry, looks,  *)
 (* runs the command if the epoch is that of a live lease, and leaves when   *)
-(* everything of the command has ended: nobody can replace the owner while  *)
-(* a command runs.  It may be killed anywhere: the kernel takes the command *)
-(* with it, but not what the command has started elsewhere; that keeps the  *)
-(* lock, and holds up later commands, though no owner.                      *)
+(* nothing of the command is left: nobody can replace the owner while it    *)
+(* runs.  A committer may be killed anywhere: the kernel takes its command  *)
+(* with it, but not what that has started; which keeps the lock, and so     *)
+(* holds up later commands, though no owner.                                *)
 (* (DESIGN 2, Fence; 9, LeaderElection; locks.md 7.2, S24.)                 *)
 EXTENDS Naturals, FiniteSets
 
@@ -25,7 +25,7 @@ VARIABLES
     guard,      \* who is inside: a committer, other (an owner; it may be stopped there), nobody, abandoned
     node,       \* node[p]: the machine of p
     command,    \* command[p]: what p has started, [state, epoch]; deaf: it ignores SIGTERM
-    stray,      \* something that a command started elsewhere has outlived its committer
+    stray,      \* something that a command had started has outlived the committer
     budget      \* faults and commands left
 
 vars == <<entry, readable, told, guard, node, command, stray, budget>>
@@ -44,11 +44,26 @@ Gone(p) == [command EXCEPT ![p] = None]
 Free == guard \in {"nobody", "abandoned"}      \* that its holder has died is proven: FileTransaction
 Left(p) == IF guard = p THEN "nobody" ELSE guard
 -----------------------------------------------------------------------------
-(* Somebody asks for a commit under an epoch that it was told once. *)
+(* What a read of the registry says of an epoch. *)
+Read == Guard("strict_read", readable)
+Current(token) == Guard("epoch_is_current", readable /\ entry.state # "none" /\ entry.epoch = token)
+Live == Guard("lease_is_live", readable /\ entry.state = "fresh")
+
+Asked(p, phase, token) == At(p, "idle") /\ node' = [node EXCEPT ![p] = [Idle EXCEPT !.phase = phase, !.token = token]]
+
+(* Somebody asks for a commit under an epoch that it was told once.  A plain read comes first: for a tenure that is   *)
+(* over, and beside a registry that is damaged, nothing is opened, and nobody has to wait.                            *)
 Ask(p) ==
-    /\ node[p].phase \in {"idle", "done", "stale", "failed"}
-    /\ \E token \in 1..entry.epoch :
-        node' = [node EXCEPT ![p] = [phase |-> "waiting", token |-> token, outcome |-> "none"]]
+    /\ \E token \in 1..entry.epoch : Asked(p, "waiting", token) /\ Read /\ Current(token) /\ Live
+    /\ UNCHANGED <<entry, readable, told, guard, command, stray, budget>>
+
+AskStale(p) ==
+    /\ \E token \in 1..entry.epoch : Asked(p, "stale", token) /\ Read /\ ~(Current(token) /\ Live)
+    /\ UNCHANGED <<entry, readable, told, guard, command, stray, budget>>
+
+AskInVain(p) ==
+    /\ \E token \in 1..entry.epoch : Asked(p, "failed", token)
+    /\ ~Read
     /\ UNCHANGED <<entry, readable, told, guard, command, stray, budget>>
 
 (* Who has the lock: a committer from here to its end, and everything that inherited it. *)
@@ -75,20 +90,17 @@ Enter(p) ==
     /\ guard' = p
     /\ UNCHANGED <<entry, readable, told, node, command, stray, budget>>
 -----------------------------------------------------------------------------
-(* One read inside the guard decides. *)
+(* The read inside the guard decides. *)
 Looks(p) == At(p, "entering") /\ Guard("inside", guard = p)
-Read == Guard("strict_read", readable)
-Current(p) == Guard("epoch_is_current", readable /\ entry.state # "none" /\ entry.epoch = node[p].token)
-Live == Guard("lease_is_live", readable /\ entry.state = "fresh")
 
 Run(p) ==
-    /\ Looks(p) /\ Read /\ Current(p) /\ Live
+    /\ Looks(p) /\ Read /\ Current(node[p].token) /\ Live
     /\ Move(p, "running")
     /\ command' = [command EXCEPT ![p] = [state |-> "running", epoch |-> node[p].token]]
     /\ UNCHANGED <<entry, readable, told, guard, stray, budget>>
 
 FindStale(p) ==
-    /\ Looks(p) /\ Read /\ ~(Current(p) /\ Live)
+    /\ Looks(p) /\ Read /\ ~(Current(node[p].token) /\ Live)
     /\ Move(p, "stale")
     /\ guard' = Left(p)
     /\ UNCHANGED <<entry, readable, told, command, stray, budget>>
@@ -102,7 +114,7 @@ FindNothing(p) ==
 -----------------------------------------------------------------------------
 Ending(p, outcome) == node' = [node EXCEPT ![p].phase = "ending", ![p].outcome = outcome]
 
-(* The command ends; what it has started may go on. *)
+(* The command ends by itself; what it has started may go on. *)
 End(p) ==
     /\ At(p, "running")
     /\ command' \in {command, Gone(p)}
@@ -148,13 +160,19 @@ Leave(p) ==
     /\ Move(p, "done")
     /\ guard' = Left(p)
     /\ UNCHANGED <<entry, readable, told, command, stray, budget>>
+
+(* The caller has its answer, and the next one comes. *)
+Forget(p) ==
+    /\ node[p].phase \in {"done", "stale", "failed"}
+    /\ node' = [node EXCEPT ![p] = Idle]
+    /\ UNCHANGED <<entry, readable, told, guard, command, stray, budget>>
 -----------------------------------------------------------------------------
 Harden(p) ==
     /\ command[p].state = "running" /\ At(p, "running") /\ Spend
     /\ command' = [command EXCEPT ![p].state = "deaf"]
     /\ UNCHANGED <<entry, readable, told, guard, node, stray>>
 
-(* A committer is killed.  Fence: the kernel kills its command with it; what that has started elsewhere may go on. *)
+(* A committer is killed.  Fence: the kernel kills its command with it; what that has started may go on. *)
 Crash(p) ==
     /\ node[p].phase \in {"waiting", "entering", "running", "ending"} /\ Spend
     /\ \E lives, leaves \in BOOLEAN :
@@ -238,6 +256,8 @@ Init ==
 
 Next ==
     \/ \E p \in Committers : Ask(p)
+    \/ \E p \in Committers : AskStale(p)
+    \/ \E p \in Committers : AskInVain(p)
     \/ \E p \in Committers : Lock(p)
     \/ \E p \in Committers : GiveUp(p)
     \/ \E p \in Committers : Enter(p)
@@ -251,6 +271,7 @@ Next ==
     \/ \E p \in Committers : Obey(p)
     \/ \E p \in Committers : Kill(p)
     \/ \E p \in Committers : Leave(p)
+    \/ \E p \in Committers : Forget(p)
     \/ \E p \in Committers : Harden(p)
     \/ \E p \in Committers : Crash(p)
     \/ StrayEnds
@@ -296,6 +317,6 @@ StaleIsProven ==
 OthersGetIn == \A p \in Committers : (guard = p) ~> (guard # p)
 
 (* Every commit gets its answer. *)
-Asked(p) == node[p].phase \in {"waiting", "entering", "running", "ending"}
-CommitAnswers == \A p \in Committers : Asked(p) ~> ~Asked(p)
+Open(p) == node[p].phase \in {"waiting", "entering", "running", "ending"}
+CommitAnswers == \A p \in Committers : Open(p) ~> ~Open(p)
 =============================================================================

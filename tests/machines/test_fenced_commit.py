@@ -18,6 +18,7 @@ from tenure.machines.fenced_commit import (
     Destroy,
     Ended,
     EnterGuard,
+    Forget,
     GiveUp,
     GraceOver,
     Happening,
@@ -41,7 +42,8 @@ ME = Process(1, Birth(1, "boot", 4))
 OWNER = Process(2, Birth(7, "boot", 4))
 ENTRY = Entry(OWNER.pid, "/", "i", 1_000, 5, 9, birth=OWNER.birth, stamp_ms=100)
 SIGHT = Sight(True, True, "default", ENTRY, Sighting(RUNNING, 7), wall_ms=1_000, monotonic_ms=100)
-INSIDE = (Ask(5), Lock(free=True))
+ASKED = Ask(5, SIGHT)
+INSIDE = (ASKED, Lock(free=True))
 RUNS = (*INSIDE, Look(SIGHT))
 
 
@@ -57,13 +59,18 @@ def told(*messages: Happening) -> Step[Commit, Output]:
 
 
 def looks(sight: Sight, token: Epoch = 5) -> str:
-    """Where a look leads."""
-    return told(Ask(token), Lock(free=True), Look(sight)).phase
+    """Where a look leads, the first one outside the guard and the one inside it."""
+    asked = told(Ask(token, attrs.evolve(sight, inside=False))).phase
+    inside: Step[Commit, Output] = Step("entering", Commit(ME, STALE_HEARTBEAT_MS, token), ())
+    looked = step(FENCED_COMMIT, inside.phase, inside.data, Look(sight))
+    assert isinstance(looked, Step)
+    assert asked == {"running": "waiting"}.get(looked.phase, looked.phase)
+    return looked.phase
 
 
 def test_the_lock_comes_before_the_guard_and_both_before_the_command() -> None:
     """Each step is asked for only after the one before it has succeeded."""
-    assert told(Ask(5)).outputs == (TryLock(),)
+    assert told(ASKED).outputs == (TryLock(),)
     assert told(*INSIDE).outputs == (EnterGuard(),)
     assert told(*RUNS).outputs == (RunCommand(5),)
     assert told(*RUNS, Ended()).outputs == (Terminate(),)
@@ -74,12 +81,12 @@ def test_the_lock_comes_before_the_guard_and_both_before_the_command() -> None:
 
 def test_while_an_earlier_command_lives_nothing_begins() -> None:
     """The lock is tried again and again, then the caller hears that it is taken."""
-    taken = told(Ask(5))
+    taken = told(ASKED)
 
     assert step(FENCED_COMMIT, taken.phase, taken.data, Lock(free=False)) == Refused(
         "lock", "waiting", ("previous_command_is_over",)
     )
-    assert told(Ask(5), GiveUp()).outputs == told(*INSIDE, GiveUp()).outputs == (Tell("busy"),)
+    assert told(ASKED, GiveUp()).outputs == told(*INSIDE, GiveUp()).outputs == (Tell("busy"),)
 
 
 @pytest.mark.parametrize(
@@ -124,6 +131,21 @@ def test_the_lease_of_my_own_process_passes_as_well() -> None:
     assert "stale" == looks(attrs.evolve(sight, monotonic_ms=101 + STALE_HEARTBEAT_MS))
 
 
+@pytest.mark.parametrize(
+    ("sight", "answer"),
+    [(attrs.evolve(SIGHT, entry=None), "stale"), (attrs.evolve(SIGHT, readable=False, entry=None), "unreadable")],
+)
+def test_a_hopeless_commit_opens_nothing(sight: Sight, answer: str) -> None:
+    """No lock is tried and no guard is entered; then the next one may come."""
+    refused = told(Ask(5, sight))
+
+    assert [Tell(answer)] == list(refused.outputs)  # type: ignore[arg-type]
+    assert ("idle", Commit(ME, STALE_HEARTBEAT_MS)) == (
+        told(Ask(5, sight), Forget()).phase,
+        told(Ask(5, sight), Forget()).data,
+    )
+
+
 def test_a_look_outside_the_guard_decides_nothing() -> None:
     """Refused, and inert."""
     inside = told(*INSIDE)
@@ -147,7 +169,7 @@ def test_the_guard_is_left_when_nothing_of_the_command_is_left(message: Happenin
     assert [Tell(answer)] == list(told(*RUNS, message, GraceOver(), Swept(gone=True)).outputs)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("before", [(Ask(5),), INSIDE])
+@pytest.mark.parametrize("before", [(ASKED,), INSIDE])
 def test_an_interrupt_before_the_command_ends_the_commit(before: tuple[Happening, ...]) -> None:
     """Nothing has run."""
     assert (Tell("interrupted"),) == told(*before, Interrupt()).outputs
