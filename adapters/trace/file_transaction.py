@@ -2,7 +2,7 @@
 
 A node is a thread's way through one guarded path; ``PROCESS/NAME@RESOURCE``. What its events say:
 
-* `tenure`: the generation of its own guard; of ``Claim``, ``Move``, ``MoveFails``, ``RollBack`` and ``Abort`` its claim;
+* `tenure`: the generation of its own guard; of ``Claim``, ``Move``, ``MoveFails``, ``RollBack``, ``Abort`` its claim;
 * `observed.id`: the generation that ``Observe`` read, the generation or claim that ``List`` found in the entry's name;
 * `observed.phase`: its machine's phase after the step.
 
@@ -14,7 +14,7 @@ the model, since one of them may find what another left.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import ClassVar, Final
 
 from tenure.adapters.trace.instance import (
@@ -34,7 +34,7 @@ from tenure.adapters.trace.lines import Event
 from tenure.models.file_transaction import Config, FileTransaction, State
 
 FOREIGN: Final = ("foreign", "other foreign")
-FAULTS: Final = frozenset("crash reuse rename stage tidy abort litter stranger tamper".split())
+FAULTS: Final = frozenset(["crash", "reuse", "rename", "stage", "tidy", "abort", "litter", "stranger", "tamper"])
 LEAVING: Final = frozenset({"MoveAway", "DeleteReleased"})
 """Recorded with the number of the transaction that they end, when others may have entered already."""
 ENTERING: Final = frozenset({"Publish"})
@@ -67,7 +67,7 @@ LOST: Final[Mapping[str, Mapping[str, int]]] = {
     "verifying": {"Verify": 2},
 }
 """By phase, what a process may have done last, whose record was lost with it; or one that does not record."""
-LOOKING: Final = frozenset("Look PublishRefused Observe List JudgeMarker ClaimMissed Verify".split())
+LOOKING: Final = frozenset(["Look", "PublishRefused", "Observe", "List", "JudgeMarker", "ClaimMissed", "Verify"])
 OWN_CLAIM: Final = frozenset({"Claim", "Move", "MoveFails", "RollBack", "Abort"})
 
 
@@ -75,7 +75,9 @@ class FileTransactions(Instance[State]):
     """One guarded path, and everybody who was seen at it."""
 
     module: ClassVar[str] = "FileTransaction"
-    environment: ClassVar[frozenset[str]] = frozenset("Crash Reuse Drop Intrude StrangerLeaves Quarantine Tamper".split())
+    environment: ClassVar[frozenset[str]] = frozenset(
+        ["Crash", "Reuse", "Drop", "Intrude", "StrangerLeaves", "Quarantine", "Tamper"]
+    )
 
     def __init__(self, pid: Mapping[str, str], title: str, config: Config | None = None) -> None:
         self.pid = dict(pid)
@@ -86,7 +88,7 @@ class FileTransactions(Instance[State]):
         super().__init__(FileTransaction(config), title)
 
     @classmethod
-    def of(cls, events: Sequence[Event], title: str) -> FileTransactions:
+    def of(cls, events: Sequence[Event], title: str, pool: dict[Hashable, object]) -> FileTransactions:
         return cls({e.node: e.process for e in events}, title)
 
     def process_of(self, event: Event) -> str:

@@ -140,6 +140,10 @@ class Instance(ABC, Generic[S]):
     """The names of an action's parameters beside the node, in the model's order; events name them in `args`."""
     environment: ClassVar[frozenset[str]] = frozenset()
     """Actions that no participant takes, which no event can therefore be."""
+    recycles: ClassVar[bool] = True
+    """Whether the model draws identities again that nothing refers to any more."""
+    exclusive: ClassVar[bool] = False
+    """Whether events of a transaction after another one's entry are wrong by themselves."""
 
     def __init__(self, world: World[S], title: str) -> None:
         self.world = world
@@ -150,6 +154,8 @@ class Instance(ABC, Generic[S]):
         self._outcomes: dict[tuple[S, Label, frozenset[str]], Outcomes[S]] = {}
         self._args: dict[tuple[str, str, tuple[tuple[str, Hashable], ...]], tuple[Args, ...]] = {}
         self._heard: list[Refused] | None = None
+        self.cut = False
+        """Some search for hidden steps was ended by `REACH`."""
         step = world.step
 
         def listening(*given: Any) -> Any:
@@ -164,8 +170,9 @@ class Instance(ABC, Generic[S]):
 
     @classmethod
     @abstractmethod
-    def of(cls, events: Sequence[Event], title: str) -> Instance[Any]:
-        """The instance for these events of one module and resource. Raises `BadTrace`."""
+    def of(cls, events: Sequence[Event], title: str, pool: dict[Hashable, object]) -> Instance[Any]:
+        """The instance for these events of one module and resource. `pool` is where instances that can serve several
+        groups of events are kept. Raises `BadTrace`."""
 
     @abstractmethod
     def process_of(self, event: Event) -> str:
@@ -195,6 +202,10 @@ class Instance(ABC, Generic[S]):
     def binds(self, before: S, after: S, label: Label) -> tuple[tuple[str, int], ...]:
         """What an agreed step binds, where the label has UNBOUND."""
         return ()
+
+    def may_bind(self, binding: Binding, real: str | int, model: int) -> bool:
+        """Whether an identity may stand for that model value, beside what is bound already."""
+        return True
 
     def stutters(self, state: S, label: Label) -> bool:
         """Whether the event may be one that changed nothing, which in the model is no step."""

@@ -31,9 +31,7 @@ import attrs
 from tenure.adapters.errors import TenureError
 
 _NOTHING: Final[Mapping[str, object]] = {}
-_MEMBERS: Final = frozenset(
-    {"module", "action", "node", "seq", "number", "at", "args", "observed", "tenure"}
-)
+_MEMBERS: Final = frozenset({"module", "action", "node", "seq", "number", "at", "args", "observed", "tenure"})
 
 
 class BadTrace(TenureError):

@@ -10,7 +10,7 @@ search may depart from it.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from heapq import heapify, heappop, heapreplace
 from typing import Any, Final
 
@@ -49,7 +49,7 @@ def gaps(events: Sequence[Event]) -> list[Gap]:
     return found
 
 
-def groups(events: Sequence[Event], split: set[str]) -> dict[tuple[str, str], list[Event]]:
+def groups(events: Sequence[Event], split: Collection[str]) -> dict[tuple[str, str], list[Event]]:
     """The events by module and guarded resource; of the modules in `split` also by process."""
     found: defaultdict[tuple[str, str], list[Event]] = defaultdict(list)
     for event in events:

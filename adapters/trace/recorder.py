@@ -59,7 +59,7 @@ class TraceRecorder:
         _LIVING.add(self)
 
     def order(self) -> int:
-        """The number of the transaction that was just entered. Called inside the guard, where there is one at a time."""
+        """The number of the transaction that was just entered. Called inside the guard, by one at a time."""
         counter = self._counter
         number = counter[0] + 1
         counter[0] = number
@@ -85,7 +85,7 @@ class TraceRecorder:
                 except KeyError:
                     head = self._head(module, action, node)
                 at = self._counter[0]
-                # What is not said costs nothing: inside a transaction the counter is its number, or somebody else is in.
+                # Inside a transaction the counter is its number, or somebody else is in: said only then.
                 if number == at:
                     text = f'{head}{seq},"number":{number}'
                 elif number:

@@ -73,7 +73,8 @@ class Search(Generic[S]):
         """Search. The instance keeps what it learnt."""
         started = time.monotonic()
         dead: set[tuple[int, frozenset[int], S, frozenset[tuple[str | int, int]]]] = set()
-        best, furthest = -1, []
+        best = -1
+        furthest: list[Place] = []
         cut = False
         for start in self.instance.initial():
             place = Place(0, frozenset(), start, {})
@@ -108,7 +109,7 @@ class Search(Generic[S]):
                 if there.next == self.count:
                     return Found(start, tuple(trail), (), "", len(dead))
                 stack.append((there, self._choices(there)))
-            cut = cut or self.instance.was_cut()
+            cut = cut or self.instance.cut
         limit = "the states looked at before one event" if cut else ""
         return Found(None, (), tuple(furthest), limit, len(dead))
 

@@ -1,0 +1,231 @@
+"""The twin `LeaderElection` instantiated from a trace.
+
+A node is a runtime, ``PROCESS/INSTANCE``. What its events say:
+
+* `args.key` of ``Start``: its key (``default`` where no start was recorded); of ``Switch``: the new one;
+* `tenure`: its epoch, from ``Mint`` on;
+* `observed.owner`, `observed.id`: the instance and the epoch in the entry that it decided on, null for none;
+* `observed.phase`: its machine's phase after the step.
+
+What writes, and every decision to acquire, release or commit, is always recorded. What follows from it may be left
+out: entering and leaving, a refresh before its ``Write``, raising the mark, looks. An owner that is no runtime of the
+trace is foreign, whatever its epoch: of several foreign owners the model has one. Time is not in a trace: that a
+lease has passed, or an owner paused, is believed where it is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import ClassVar, Final
+
+from tenure.adapters.trace.instance import (
+    BUDGET,
+    NOT_SAID,
+    UNBOUND,
+    Args,
+    Binding,
+    Hidden,
+    Instance,
+    Label,
+    bound,
+    hidden_of,
+    said,
+)
+from tenure.adapters.trace.lines import BadTrace, Event
+from tenure.models.leader_election import FREE, NO_TENURE, SETTLED, Config, LeaderElection, State
+
+DEFAULT: Final = "default"
+CAUSES: Final = frozenset(["crash", "pause", "force", "switch", "tear", "release", "write", "clock", "foreign"])
+
+OMITTED: Final[Mapping[str, Mapping[str, int]]] = {
+    "off": {"Start": 1},
+    "idle": {"Look": 2},
+    "owner": {"Refresh": 1, "Look": 3},
+    "doubtful": {"Resolve": 1},
+    "minting": {"Mint": 1, "Abandon": 6},
+    "raising": {"Raise": 1, "FailRaise": 6},
+}
+LOST: Final[Mapping[str, Mapping[str, int]]] = {
+    **OMITTED,
+    "idle": {"Look": 2, "Acquire": 3, "Elect": 3, "Force": 4, "Supersede": 3},
+    "owner": {"Refresh": 1, "Look": 3, "Release": 3, "Commit": 3, "Displaced": 3},
+    "placing": {"Write": 2, "FailWrite": 6},
+    "renewing": {"Write": 2, "FailWrite": 6},
+    "deleting": {"Write": 2, "FailWrite": 6},
+    "committing": {"Land": 2},
+}
+"""By phase, what a process may have done last, whose record was lost with it."""
+WRITING: Final = frozenset({"placing", "renewing", "deleting"})
+
+
+class LeaderElections(Instance[State]):
+    """One registry, and every runtime that was seen at it."""
+
+    module: ClassVar[str] = "LeaderElection"
+    parameters: ClassVar[Mapping[str, tuple[str, ...]]] = {"LoseWrite": ("landed",), "Switch": ("key",)}
+    environment: ClassVar[frozenset[str]] = frozenset(
+        ["Crash", "Pass", "Age", "SetClock", "ForeignTakes", "ForeignDies", "Tear", "Mend", "Arrive"]
+    )
+    recycles: ClassVar[bool] = False
+    exclusive: ClassVar[bool] = True
+
+    def __init__(self, runtimes: Mapping[str, tuple[str, str]], keys: Sequence[str], title: str) -> None:
+        self.config = Config(dict(runtimes), tuple(keys), CAUSES, BUDGET, 2**53 - 1)
+        self.election = LeaderElection(self.config)
+        super().__init__(self.election, title)
+        self.named: dict[str, str] = {}
+        for runtime in runtimes:
+            self.named[runtime.partition("@")[0].partition("/")[2] or runtime] = runtime
+
+    @classmethod
+    def of(cls, events: Sequence[Event], title: str, pool: dict[Hashable, object]) -> LeaderElections:
+        key_of: dict[str, str] = {}
+        processes: dict[str, str] = {}
+        keys: set[str] = set()
+        for event in events:
+            processes[event.node] = event.process
+            if event.action in ("Start", "Switch"):
+                key = event.args.get("key", DEFAULT)
+                if type(key) is not str:
+                    raise BadTrace(f"{event.place}: args.key is not a string")
+                keys.add(key)
+                if event.action == "Start":
+                    key_of.setdefault(event.node, key)
+        runtimes = {node: (process, key_of.get(node, DEFAULT)) for node, process in processes.items()}
+        return cls(runtimes, sorted(keys | {key for _, key in runtimes.values()}), title)
+
+    def process_of(self, event: Event) -> str:
+        return event.process
+
+    def label(self, event: Event, binding: Binding) -> Label:
+        observed = event.observed
+        phase = observed.get("phase", "")
+        tenure = NOT_SAID if event.tenure is None else binding.get(event.tenure, UNBOUND)
+        args: tuple[tuple[str, Hashable], ...] = ()
+        if event.args and event.action in self.parameters:
+            args = tuple((n, v) for n, v in event.args.items() if isinstance(v, (str, bool)))
+        if "owner" not in observed:
+            return Label(event.node, event.action, args, tenure, NOT_SAID, phase if type(phase) is str else "?")
+        instance, epoch = said(event, "owner"), said(event, "id")
+        owner = "none" if instance is None else self.named.get(str(instance), "foreign")
+        seen = bound(binding, epoch) if owner not in ("none", "foreign") else NOT_SAID
+        return Label(
+            event.node, event.action, args, tenure, seen, phase if type(phase) is str else "?", (("owner", owner),)
+        )
+
+    def agrees(self, before: State, after: State, label: Label, args: Args) -> bool:
+        node, then = before.node[label.node], after.node[label.node]
+        if label.phase and then.phase != label.phase:
+            return False
+        if label.tenure != NOT_SAID:
+            held = then.tenure if then.tenure != NO_TENURE else node.tenure
+            if held == NO_TENURE or (label.tenure >= 0 and held.epoch != label.tenure):
+                return False
+        if label.more:
+            lease = before.entry[node.key]
+            if not before.readable or lease.owner != label.more[0][1]:
+                return False
+            if label.seen >= 0 and lease.epoch != label.seen:
+                return False
+        return True
+
+    def binds(self, before: State, after: State, label: Label) -> tuple[tuple[str, int], ...]:
+        found: tuple[tuple[str, int], ...] = ()
+        node, then = before.node[label.node], after.node[label.node]
+        if label.tenure == UNBOUND:
+            found += (("tenure", (then.tenure if then.tenure != NO_TENURE else node.tenure).epoch),)
+        if label.seen == UNBOUND:
+            found += (("seen", before.entry[node.key].epoch),)
+        return found
+
+    def may_bind(self, binding: Binding, real: str | int, model: int) -> bool:
+        """Epochs are ordered as the model's are."""
+        if not isinstance(real, int):
+            return True
+        return all((other < real) == (value < model) for other, value in binding.items() if isinstance(other, int))
+
+    def hidden(self, state: State, label: Label, ended: frozenset[str]) -> Iterable[Hidden]:
+        me, holder = label.node, state.guard
+        process = self.election.process
+        node = state.node[me]
+        names = LOST if process[me] in ended else OMITTED
+        yield from hidden_of(names, node.phase, me)
+        if holder == me:
+            if node.phase in SETTLED:
+                yield Hidden(1, "Leave", (me,))
+        elif holder in FREE:
+            if node.phase != "off":
+                yield Hidden(1, "Begin", (me,))
+        else:
+            other = state.node[holder]
+            over = process[holder] in ended
+            if other.phase in SETTLED:
+                yield Hidden(1, "Leave", (holder,))
+            elif over or other.phase in OMITTED:
+                yield from hidden_of(LOST if over else OMITTED, other.phase, holder, 1)
+            if over:
+                yield Hidden(3, "Crash", (process[holder],))
+        key = node.key
+        lease = state.entry[key]
+        owner = lease.owner
+        if owner in process:
+            if process[owner] in ended and lease.life == "alive" and state.node[owner].phase != "off":
+                yield Hidden(3, "Crash", (process[owner],))
+        elif label.more and label.more[0][1] not in ("foreign", owner):
+            # Somebody's last write, whose record was lost.
+            for runtime in (str(label.more[0][1]),):
+                if runtime in process and process[runtime] in ended:
+                    yield from self._all_of(state, runtime)
+        if label.more and label.more[0][1] in process and label.more[0][1] != owner:
+            runtime = str(label.more[0][1])
+            if process[runtime] in ended:
+                yield from self._all_of(state, runtime)
+        if owner == "none":
+            yield Hidden(9, "ForeignTakes", (key,))
+        elif owner == "foreign" and lease.life == "alive":
+            yield Hidden(8, "ForeignDies", (key, "dead"))
+        if owner != "none" and lease.age == "fresh":
+            yield Hidden(4, "Age", (key,))
+            yield Hidden(5, "Pass", (key,))
+        if not state.readable:
+            yield Hidden(4, "Mend", ())
+        elif "Resolve" == label.action or label.more:
+            yield Hidden(15, "Tear", ())
+        for runtime, sent in state.flight.items():
+            if sent != NO_TENURE and runtime == me:
+                yield Hidden(1, "Arrive", (runtime,))
+
+    def _all_of(self, state: State, runtime: str) -> Iterable[Hidden]:
+        yield from hidden_of(LOST, state.node[runtime].phase, runtime, 3)
+        if state.guard in FREE and state.node[runtime].phase != "off":
+            yield Hidden(3, "Begin", (runtime,))
+
+    def stutters(self, state: State, label: Label) -> bool:
+        """A look that shows what is known already; a runtime's start that the model had take place before."""
+        return label.action == "Look" and self._known(state, label)
+
+    def _known(self, state: State, label: Label) -> bool:
+        node = state.node[label.node]
+        if node.phase != (label.phase or node.phase) or not label.more or label.seen == UNBOUND:
+            return False
+        lease = state.entry[node.key]
+        same = lease.owner == label.more[0][1] and (label.seen < 0 or lease.epoch == label.seen)
+        return same and node.phase == "idle"
+
+    def forget(self) -> None:
+        self.election.situations.clear()
+        self.election.now = None
+
+    def phase(self, state: State, node: str) -> str:
+        return state.node[node].phase
+
+    def shown(self, state: State) -> str:
+        entries = ", ".join(
+            f"{key} is owned by {e.owner} under epoch {e.epoch} ({e.life}, {e.age})"
+            if e.owner != "none"
+            else f"{key} is free"
+            for key, e in state.entry.items()
+        )
+        guard = f"in the transaction: {state.guard}"
+        busy = ", ".join(f"{r} {n.phase}" for r, n in state.node.items() if n.phase not in ("off", "idle"))
+        return f"{entries}; {guard}; {busy or 'nobody owns or acquires'}"
