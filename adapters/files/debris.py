@@ -72,14 +72,19 @@ def staged_pid(word: str) -> int:
     return number >> _BITS
 
 
-def remove_aside(ports: Ports, path: str) -> None:
-    """Delete a directory with at most files in it, best effort: what stays is debris."""
+def remove_aside(ports: Ports, path: str, known: str = "") -> None:
+    """Delete a directory with at most files in it, best effort: what stays is debris. `known`: the one file that it
+    most likely has."""
+    files = ports.files
     try:
-        for name in ports.files.entries(path):
-            ports.files.unlink(f"{path}/{name}")
-        ports.files.remove_directory(path)
+        for name in (known,) if known else files.entries(path):
+            files.unlink(f"{path}/{name}")
+        files.remove_directory(path)
     except OSError as error:
-        tell(ports, "guard", "delete", path=path, error=str(error))
+        if known:
+            remove_aside(ports, path)
+        else:
+            tell(ports, "guard", "delete", path=path, error=str(error))
 
 
 def debris(ports: Ports, resource: str) -> tuple[Litter, ...]:

@@ -8,8 +8,8 @@ error of the operating system is which answer, and the names of things.
 from __future__ import annotations
 
 import errno
-import json
 from collections.abc import Callable
+from json.encoder import encode_basestring_ascii
 from typing import Final, Generic, TypeVar
 
 import attrs
@@ -78,14 +78,12 @@ from tenure.machines.guard_name import (
     Debris,
     MarkerName,
     OwnerName,
-    Payload,
     Released,
     Stale,
     marker,
     parse_name,
     render_debris,
     render_name,
-    render_payload,
 )
 from tenure.machines.guard_name import Staged as Shelf
 from tenure.machines.identity import Process
@@ -215,8 +213,7 @@ class Passage(Generic[T]):
         """S1. A parent that is missing is made (S0); a name that is taken is drawn again; what may pass is tried again.
         The rest is said at once: no waiting gives a right to write (K15)."""
         generation = self.ports.identities.uuid()
-        payload = Payload(self.me.pid, self.ports.clock.wall_ms(), generation, self.me.birth)
-        self.text = json.dumps(render_payload(payload), separators=(",", ":")).encode() + b"\n"
+        self.text = owner_text(self.me, self.ports.clock.wall_ms(), generation)
         for failures in range(1, self.timings.rename_attempts + 1):
             try:
                 self._make_staged(generation)
@@ -377,7 +374,7 @@ class Passage(Generic[T]):
 
     def _delete_aside(self, call: Call) -> tuple[Call, ...]:
         """R6, X3: best effort; what stays is debris, and swept when this process is dead."""
-        remove_aside(self.ports, self.aside)
+        remove_aside(self.ports, self.aside, self.name)
         if self.phase == "deleting_stale":
             return self._tell(StaleDeleted(), "DeleteStale")
         return self._tell(ReleasedDeleted(), "DeleteReleased")
@@ -443,6 +440,7 @@ class Passage(Generic[T]):
             if self._is_there(self._mine()):
                 self._lose_patience("my own guard cannot be moved away", error)
                 return self._tell(ReleaseFailed(), "ReleaseFails")
+        self.name = self._mine()
         return self._tell(MovedAway(), "MoveAway")
 
     def _report(self, call: Call) -> tuple[Call, ...]:
@@ -568,6 +566,15 @@ _CALLS: Final[dict[type[Call], Callable[..., tuple[Call, ...]]]] = {
     MoveAway: Passage._move_away,
     Report: Passage._report,
 }
+
+
+def owner_text(me: Process, wall_ms: int, generation: str) -> bytes:
+    """What an owner file says: `render_payload` as compact JSON and a newline (locks.md 2), without the detour."""
+    birth = me.birth
+    return (
+        f'{{"pid":{me.pid},"acquiredAtMs":{wall_ms},"generation":"{generation}","processBirth":{{"ticks":{birth.ticks},'
+        f'"bootId":{encode_basestring_ascii(birth.boot_id)},"pidNamespace":{birth.namespace}}}}}\n'
+    ).encode()
 
 
 def busy(path: str, standing: Standing, cause: OSError | None) -> GuardBusy:

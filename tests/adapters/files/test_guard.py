@@ -10,6 +10,7 @@ import pytest
 
 from tenure.adapters.errors import TenureError
 from tenure.adapters.files.guard import GuardBusy, GuardDamaged, Guarded, GuardedFile, GuardFailed, GuardLost
+from tenure.adapters.files.passage import owner_text
 from tenure.adapters.files.process_state import ProcessState
 from tenure.adapters.files.timings import Timings
 from tenure.adapters.ports import Killed
@@ -394,6 +395,14 @@ def test_nesting_is_refused_at_once() -> None:
         return "out"
 
     assert member.file.run(operation) == "out"
+
+
+def test_an_owner_file_is_a_rendered_payload() -> None:
+    """Written by hand for speed, and the same bytes."""
+    me = Room().member(2).processes.me()
+    payload = json.dumps(render_payload(Payload(2, 17, "g-1", me.birth)), separators=(",", ":"))
+
+    assert owner_text(me, 17, "g-1") == payload.encode() + b"\n"
 
 
 def test_names_are_read_back() -> None:
