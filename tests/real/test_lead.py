@@ -1,0 +1,445 @@
+"""`tenure lead` with real processes: whatever is killed or stopped, never two COMMANDs, and always one in the end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tenure.adapters.lead.lock import holders, read_record
+
+if TYPE_CHECKING:
+    from tests.real.conftest import Lead, Leads
+
+STUBBORN = 'trap "" TERM INT HUP\n(trap "" TERM INT HUP; while :; do sleep 0.05; done) &\nwhile :; do sleep 0.05; done'
+"""A COMMAND that forks, and of which nothing minds SIGTERM."""
+
+
+# -- COMMAND ends by itself --------------------------------------------------------------------------------------------
+
+
+def test_command_finds_its_token_and_its_directory(leads: Leads) -> None:
+    """TENURE_EPOCH and TENURE_DIR are set, TENURE_PROFILE is not without a profile; the lease is released."""
+    lead = leads.start("sh", "-c", 'echo "$TENURE_EPOCH $TENURE_DIR [$TENURE_PROFILE]"')
+    assert lead.ends() == 0
+    assert (leads.root / "stdout1").read_text() == f"1 {leads.directory} []\n"
+    assert leads.entry() is None
+    assert lead.said == "tenure: leading with epoch 1\n"
+
+
+def test_each_command_has_a_higher_epoch(leads: Leads) -> None:
+    """A released lease is no reason to use an epoch again."""
+    for _ in range(3):
+        assert leads.shell("exit 0").ends() == 0
+    assert [epoch for epoch, _ in leads.runs] == [1, 2, 3]
+
+
+@pytest.mark.parametrize(("script", "status"), [("exit 3", 3), ("kill -TERM $$", 143), ("kill -KILL $$", 137)])
+def test_exit_with_the_status_of_command(leads: Leads, script: str, status: int) -> None:
+    """COMMAND's status is the status, 128 + n where a signal ended it."""
+    assert leads.start("sh", "-c", script).ends() == status
+    assert leads.entry() is None
+
+
+def test_what_command_leaves_in_its_group_is_ended(leads: Leads) -> None:
+    """COMMAND has ended when its whole group has, and its lease is given up after that."""
+    lead = leads.shell("sleep 1000 & echo child $! >> $TENURE_DIR/log; exit 4")
+    assert lead.ends() == 4
+    (child,) = [int(line.split()[1]) for line in leads.log if line.startswith("child")]
+    assert leads.gone(child)
+    assert holders(str(leads.lock)) == ()
+
+
+def test_a_standby_leads_when_the_leader_has_ended(leads: Leads) -> None:
+    """Who stands by leads next, also after an ordinary end."""
+    leader = leads.shell("while [ ! -e $TENURE_DIR/end ]; do sleep 0.02; done; rm $TENURE_DIR/end; exit 5")
+    leads.ran(1)
+    second = leads.shell()
+    second.says("standing by behind")
+    (leads.directory / "end").touch()
+    assert leader.ends() == 5
+    assert leads.ran(2)[0] == 2
+    second.says("leading with epoch 2")
+
+
+# -- the supervisor is killed, or stopped ------------------------------------------------------------------------------
+
+
+def test_the_successor_of_a_killed_leader(leads: Leads) -> None:
+    """A proven death is enough: no lease is waited for, and the old COMMAND is gone before the next starts."""
+    leader, second = leads.pair(lease=60)
+    leader.kill()
+    leads.ran(2, patience=10)
+    second.says("leading with epoch 2")
+    assert leads.gone(leads.runs[0][1])
+    assert not leads.two
+
+
+def test_a_command_that_forks_and_ignores_sigterm(leads: Leads) -> None:
+    """SIGKILL ends the whole group after the bound; only then does the successor's COMMAND start."""
+    leader, second = leads.pair(STUBBORN, kill_after=0.5)
+    began = time.monotonic()
+    leader.kill()
+    leads.ran(2)
+    assert time.monotonic() - began >= 0.5
+    second.says("waiting for the lock")
+    second.says("has the lock")
+    assert leads.gone(leads.runs[0][1])
+    assert not leads.two
+
+
+def test_a_supervisor_that_is_stopped_past_its_lease(leads: Leads) -> None:
+    """Its COMMAND is gone before the successor's starts; when it goes on it stands by."""
+    leader, second = leads.pair()
+    leader.kill(signal.SIGSTOP)
+    leads.ran(2)
+    assert leads.gone(leads.runs[0][1])
+    assert not leads.two
+    leader.kill(signal.SIGCONT)
+    leader.says("lost epoch 1")
+    leader.says(f"standing by behind pid {second.pid}")
+    assert leader.status is None
+
+
+def test_a_supervisor_that_is_stopped_with_nobody_else(leads: Leads) -> None:
+    """Its COMMAND is ended all the same, and the next one has an epoch of its own."""
+    leader = leads.shell()
+    _, pid = leads.ran(1)
+    leader.kill(signal.SIGSTOP)
+    leads.until(lambda: leads.gone(pid))
+    leader.kill(signal.SIGCONT)
+    assert leads.ran(2)[0] == 2
+
+
+def test_a_stop_within_the_lease_changes_nothing(leads: Leads) -> None:
+    """Whoever is back in time goes on."""
+    leader = leads.shell(lease=5)
+    _, pid = leads.ran(1)
+    leader.kill(signal.SIGSTOP)
+    leads.until(lambda: leads.stopped(leader.pid))
+    leader.kill(signal.SIGCONT)
+    leads.never(lambda: leads.gone(pid), 0.3)
+    assert len(leads.runs) == 1
+
+
+# -- the guardian is killed, or stopped --------------------------------------------------------------------------------
+
+
+def test_a_killed_guardian(leads: Leads) -> None:
+    """COMMAND keeps the lock and runs on under its supervisor, which keeps the lease and exits with its status."""
+    leader, _ = leads.pair("while [ ! -e $TENURE_DIR/end ]; do sleep 0.02; done; exit 6")
+    os.kill(leader.guardian, signal.SIGKILL)
+    leader.says("looks after pid")
+    pid = leads.runs[0][1]
+    leads.never(lambda: leads.gone(pid) or len(leads.runs) > 1, 1.0)  # more than two leases
+    assert pid in [holder.pid for holder in holders(str(leads.lock))]
+    (leads.directory / "end").touch()
+    assert leader.ends() == 6
+    leads.ran(2)
+
+
+def test_the_group_of_a_killed_guardian_is_ended(leads: Leads) -> None:
+    """What COMMAND leaves in its group is ended by the supervisor then."""
+    leader = leads.shell(
+        'sh -c "trap : TERM; while :; do sleep 0.02; done" &\n'
+        "while [ ! -e $TENURE_DIR/end ]; do sleep 0.02; done; exit 7",
+        kill_after=0.2,
+    )
+    leads.ran(1)
+    os.kill(leader.guardian, signal.SIGKILL)
+    leader.says("looks after pid")
+    (leads.directory / "end").touch()
+    assert leader.ends() == 7
+    leads.until(lambda: not leads.processes())
+
+
+def test_signals_reach_a_command_without_guardian(leads: Leads) -> None:
+    """The supervisor passes them on itself."""
+    leader = leads.shell('trap "exit 9" TERM; while :; do sleep 0.02; done')
+    leads.ran(1)
+    os.kill(leader.guardian, signal.SIGKILL)
+    leader.says("looks after pid")
+    leader.kill(signal.SIGTERM)
+    assert leader.ends() == 9
+
+
+def test_guardian_and_supervisor_killed(leads: Leads) -> None:
+    """COMMAND runs on with the lock, so nobody starts another; when it is gone the successor's starts."""
+    leader, second = leads.pair()
+    pid = leads.runs[0][1]
+    guardian = leader.guardian
+    leader.kill(signal.SIGSTOP)  # so that it cannot notice
+    os.kill(guardian, signal.SIGKILL)
+    leader.kill()
+    second.says(f"waiting for the lock {leads.lock} held by pid {pid} (sleep 1000)")
+    leads.never(lambda: leads.gone(pid) or len(leads.runs) > 1, 1.0)
+    os.kill(pid, signal.SIGKILL)
+    leads.ran(2)
+
+
+def test_a_loss_without_guardian(leads: Leads) -> None:
+    """The supervisor ends COMMAND itself, stands by, and has a new guardian for the next time."""
+    leader = leads.shell(STUBBORN, kill_after=0.3)
+    _, pid = leads.ran(1)
+    os.kill(leader.guardian, signal.SIGKILL)
+    leader.says("looks after pid")
+    leads.usurp(os.getpid())
+    leads.until(lambda: leads.gone(pid))
+    leader.says(f"standing by behind pid {os.getpid()}")
+    leads.registry.write_text("{}")
+    assert leads.ran(2)[0] == 2
+    assert leader.guardian
+
+
+def test_a_stopped_guardian(leads: Leads) -> None:
+    """Nobody else starts a COMMAND, and it can be seen why; when it goes on it does its duty."""
+    leader, second = leads.pair()
+    guardian = leader.guardian
+    os.kill(guardian, signal.SIGSTOP)
+    leader.says(f"the guardian, pid {guardian}, is stopped")
+    leader.kill()
+    second.says("waiting for the lock")
+    assert f"pid {guardian} " in second.said
+    leads.never(lambda: len(leads.runs) > 1, 0.6)
+    assert ("stopped", guardian) in [(holder.state, holder.pid) for holder in holders(str(leads.lock))]
+    os.kill(guardian, signal.SIGCONT)
+    leads.ran(2)
+    assert not leads.two
+
+
+def test_a_loss_with_a_stopped_guardian(leads: Leads) -> None:
+    """The supervisor ends COMMAND itself, and replaces the guardian."""
+    leader = leads.shell(STUBBORN, kill_after=0.3)
+    _, pid = leads.ran(1)
+    guardian = leader.guardian
+    os.kill(guardian, signal.SIGSTOP)
+    leader.says("is stopped")
+    leads.usurp(os.getpid())
+    leads.until(lambda: leads.gone(pid) and leads.gone(guardian))
+    leads.registry.write_text("{}")
+    leads.ran(2)
+    assert not leads.two
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_standby_whose_guardian_is_gone(leads: Leads, number: int) -> None:
+    """It has a new one, before it needs it."""
+    leader, second = leads.pair()
+    guardian = second.guardian
+    os.kill(guardian, number)
+    leads.until(lambda: leads.gone(guardian))
+    assert second.guardian != guardian
+    leader.kill()
+    leads.ran(2)
+
+
+def test_a_guardian_killed_while_it_waits_for_the_lock(leads: Leads) -> None:
+    """The next guardian waits, and starts COMMAND when the lock is free."""
+    leader, second = leads.pair()
+    pid, guardian = leads.runs[0][1], leader.guardian
+    os.kill(guardian, signal.SIGSTOP)
+    leader.kill()
+    second.says("waiting for the lock")
+    os.kill(second.guardian, signal.SIGKILL)
+    leads.never(lambda: len(leads.runs) > 1, 0.3)
+    os.kill(guardian, signal.SIGKILL)
+    os.kill(pid, signal.SIGKILL)
+    leads.ran(2)
+
+
+# -- what leaves the group ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("closes", ["", "9>&- 8>&- 7>&- 6>&- 5>&- 4>&- 3>&-"])
+def test_what_leaves_the_group_keeps_the_lock(leads: Leads, closes: str) -> None:
+    """A descendant in a session of its own is not ended, and nobody starts a COMMAND beside it, also when it has closed
+    the descriptor; the supervisor need not wait for it."""
+    script = f"setsid sh -c 'echo away $$ >> $TENURE_DIR/log; exec sleep 999' {closes} >/dev/null 2>&1 &\n"
+    leader = leads.shell(script + "while ! grep -q away $TENURE_DIR/log; do sleep 0.02; done; exit 0")
+    assert leader.ends() == 0
+    (away,) = [int(line.split()[1]) for line in leads.log if line.startswith("away")]
+    second = leads.shell()
+    second.says("waiting for the lock")
+    leads.never(lambda: len(leads.runs) > 1, 0.3)
+    os.kill(away, signal.SIGKILL)
+    leads.ran(2)
+
+
+def test_a_loss_with_something_that_left_the_group(leads: Leads) -> None:
+    """The next COMMAND of the same supervisor waits for it as well."""
+    leader = leads.shell("setsid sh -c 'echo away $$ >> $TENURE_DIR/log; exec sleep 999' & exec sleep 1000")
+    _, pid = leads.ran(1)
+    leads.until(lambda: any(line.startswith("away") for line in leads.log))
+    (away,) = [int(line.split()[1]) for line in leads.log if line.startswith("away")]
+    leads.usurp(os.getpid())
+    leads.until(lambda: leads.gone(pid))
+    leads.registry.write_text("{}")
+    leader.says("waiting for the lock")
+    leads.never(lambda: len(leads.runs) > 1, 0.3)
+    os.kill(away, signal.SIGKILL)
+    leads.ran(2)
+
+
+# -- signals -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("number", "name"), [(signal.SIGTERM, "TERM"), (signal.SIGINT, "INT"), (signal.SIGHUP, "HUP")])
+def test_a_signal_is_passed_on(leads: Leads, number: int, name: str) -> None:
+    """COMMAND decides what comes of it, and its status is the status."""
+    leader = leads.shell(f'trap "exit 7" {name}; while :; do sleep 0.02; done')
+    leads.ran(1)
+    leader.kill(number)
+    assert leader.ends() == 7
+    assert leads.entry() is None
+
+
+def test_a_command_that_a_passed_signal_ends(leads: Leads) -> None:
+    """128 + n, and a status that no standby confuses with its own end."""
+    leader, second = leads.pair()
+    leader.kill(signal.SIGTERM)
+    assert leader.ends() == 143
+    leads.ran(2)
+    assert second.status is None
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_a_standby(leads: Leads, number: int) -> None:
+    """It has no COMMAND that it could be for; the leader is not concerned."""
+    _, second = leads.pair()
+    second.kill(number)
+    assert second.ends() == 128 + number
+    assert len(leads.runs) == 1
+
+
+def test_a_signal_ends_one_who_waits_for_the_lock(leads: Leads) -> None:
+    """It has no COMMAND either; it gives the lease up."""
+    leader, second = leads.pair()
+    pid, guardian = leads.runs[0][1], leader.guardian
+    os.kill(guardian, signal.SIGKILL)
+    leader.kill()
+    second.says("waiting for the lock")
+    second.kill(signal.SIGTERM)
+    assert second.ends() == 143
+    assert leads.entry() is None
+    assert not leads.gone(pid)
+
+
+def test_command_starts_with_the_signals_of_its_starter(leads: Leads) -> None:
+    """What nohup ignores stays ignored; nothing else is, SIGPIPE included."""
+    status = "grep -E 'Sig(Ign|Blk)' /proc/self/status"
+    assert leads.start("sh", "-c", status, ignored=[signal.SIGHUP]).ends() == 0
+    found = dict(line.split(":\t") for line in (leads.root / "stdout1").read_text().splitlines())
+    assert int(found["SigIgn"], 16) == 1 << (signal.SIGHUP - 1)
+    assert int(found["SigBlk"], 16) == 0
+
+
+# -- the lease is lost, or another's -----------------------------------------------------------------------------------
+
+
+def test_a_displaced_leader_ends_its_command(leads: Leads) -> None:
+    """SIGTERM, SIGKILL after the bound, and back to standby; it leads again when the other is gone."""
+    leader = leads.shell(STUBBORN, kill_after=0.3)
+    _, pid = leads.ran(1)
+    leads.usurp(os.getpid())
+    leader.says("lost epoch 1: another owns")
+    leads.until(lambda: leads.gone(pid))
+    leader.says(f"standing by behind pid {os.getpid()}")
+    assert leads.entry() == {"pid": os.getpid(), "instanceId": "foreign"}
+    leads.registry.write_text("{}")
+    assert leads.ran(2)[0] == 2
+
+
+def test_keys_of_others_stay_as_they_are(leads: Leads) -> None:
+    """A registry is shared: what other programs write under other keys survives."""
+    leads.registry.parent.mkdir(parents=True)
+    leads.registry.write_text('{"other": {"pid": 1,   "extra": [1.0, null]}}')
+    assert leads.start("true").ends() == 0
+    assert '"other": {"pid": 1,   "extra": [1.0, null]}' in leads.registry.read_text()
+
+
+def test_profiles_lead_beside_each_other(leads: Leads) -> None:
+    """A key has a lease and a lock of its own, and its COMMAND is told which it is."""
+    leads.shell()
+    leads.ran(1)
+    other = leads.shell("echo $TENURE_PROFILE >> $TENURE_DIR/log; exec sleep 1000", options=["--profile", "work"])
+    leads.ran(2)
+    leads.until(lambda: "work" in leads.log)
+    assert leads.entry("work") is not None
+    other.says("leading with epoch 2")
+
+
+def test_a_lease_is_kept_through_a_busy_guard(leads: Leads) -> None:
+    """A guard that another holds for a while is waited for; who stands by waits as well."""
+    leader, second = leads.pair(lease=2)
+    guard = leads.registry.with_name("owners.json.transaction")
+    staged = guard.with_name("staged")
+    staged.mkdir()
+    name = "0a0a0a0a-0000-4000-8000-000000000000"
+    payload = {"pid": os.getpid(), "acquiredAtMs": 1, "generation": name}
+    (staged / f"owner.{name}.json").write_text(json.dumps(payload))
+
+    def publish() -> bool:
+        try:
+            staged.rename(guard)
+        except OSError:
+            return False
+        return True
+
+    leads.until(publish)
+    leads.never(lambda: leads.gone(leads.runs[0][1]), 0.8)
+    leader.kill()
+    second.says("waiting: ")
+    assert len(leads.runs) == 1
+    guard.rename(guard.with_name("done"))
+    leads.ran(2)
+
+
+# -- COMMAND that cannot be executed -----------------------------------------------------------------------------------
+
+
+def test_a_command_that_cannot_be_executed(leads: Leads) -> None:
+    """One line, the status that a shell has for it, and the lease is released."""
+    text = leads.root / "text"
+    text.write_text("no program")
+    lead = leads.start(str(text))
+    assert lead.ends() == 126
+    assert f"tenure: {text}: Permission denied\n" in lead.said
+    assert leads.entry() is None
+    broken = leads.root / "broken"
+    broken.write_text("#!/no/such/interpreter\n")
+    broken.chmod(0o700)
+    assert leads.start(str(broken)).ends() == 127
+    assert leads.entry() is None
+
+
+# -- the lock ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_lock_file_says_who_runs(leads: Leads) -> None:
+    """For `status`: supervisor, guardian, COMMAND and epoch; and who holds the lock, by asking the kernel."""
+    leader = leads.start("sleep", "1000")
+    leads.until(lambda: (found := read_record(str(leads.lock))) and not leads.gone(found.pid))
+    record = read_record(str(leads.lock))
+    assert record is not None
+    assert (record.supervisor, record.guardian, record.epoch) == (leader.pid, leader.guardian, 1)
+    assert record.command == ("sleep", "1000")
+    leads.until(lambda: {holder.pid for holder in holders(str(leads.lock))} == {record.guardian, record.pid})
+    assert leader.pid not in {holder.pid for holder in holders(str(leads.lock))}
+
+
+def test_a_removed_lock_file_is_locked_anew(leads: Leads) -> None:
+    """Who waits for a file that somebody removes looks at the path again."""
+    leader, second = leads.pair()
+    guardian = leader.guardian
+    os.kill(guardian, signal.SIGSTOP)
+    leader.kill()
+    second.says("waiting for the lock")
+    leads.lock.rename(leads.lock.with_name("moved"))
+    os.kill(guardian, signal.SIGCONT)
+    leads.ran(2)
+    assert holders(str(leads.lock))
