@@ -80,6 +80,8 @@ class _Runs:
     charge: group.Charge
     answer: int
     """Where the child says that it became COMMAND; -1 when it has."""
+    failed: int | None = None
+    """The status for a COMMAND that could not be executed."""
     error: str = ""
 
 
@@ -188,6 +190,7 @@ class Guardian:
             else:
                 state.charge.end("failed")
                 state.error = f"{self._work.command[0]}: {os.strerror(number)}"
+                state.failed = group.exec_status(number)
         if not state.charge.over():
             return
         if state.answer >= 0:
@@ -200,7 +203,8 @@ class Guardian:
             self._kept = state.lock
         else:
             state.lock.close()
-        self._over(Over(charge.why or "ended", charge.status, left, state.error))
+        status = charge.status if state.failed is None else state.failed
+        self._over(Over(charge.why or "ended", status, left, state.error))
 
     def _over(self, word: Over) -> None:
         self._channel.say(word)
