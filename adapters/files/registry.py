@@ -220,6 +220,8 @@ def _shown(value: object, indent: str) -> str:
     """`value` as ``JSON.stringify(value, null, 2)`` has it at this depth, in ASCII; values of `render_entry` only."""
     if isinstance(value, str):
         return encode_basestring_ascii(value)
+    if type(value) is int:
+        return str(value)
     if isinstance(value, Mapping):
         deeper = f"{indent}  "
         parts = [f"{deeper}{encode_basestring_ascii(name)}: {_shown(part, deeper)}" for name, part in value.items()]
