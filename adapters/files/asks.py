@@ -38,6 +38,8 @@ class Ask:
         self.polling = polling
         self.outcome: Outcome | None = None
         self.taken = False
+        self.began = False
+        """The machine took the wish once: what came of it is this wish's."""
         self._said: list[Outcome] = []
         self._mutex = polling.mutex
         self._over = threading.Event()
@@ -86,6 +88,7 @@ class Ask:
         self._join()
         answer = self.polling.offer(message, action)
         if isinstance(answer, Step):
+            self.began = True
             return None
         self._part()
         return answer

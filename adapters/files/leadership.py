@@ -25,7 +25,7 @@ from weakref import WeakKeyDictionary
 from tenure.adapters.errors import TenureError
 from tenure.adapters.files.asks import AcquireAsk, Ask, ElectAsk, ReleaseAsk, ResumeAsk, RetireAsk, SuspendAsk
 from tenure.adapters.files.lease import LeaseRuntime, NotOwner
-from tenure.adapters.files.outcomes import Elected, Lost, Outcome, Refused, Statistics, Waiting
+from tenure.adapters.files.outcomes import Elected, Following, Lost, Outcome, Refused, Statistics, Waiting
 from tenure.adapters.files.polling import POLL_MS, Lane, Polling, at_once
 from tenure.adapters.files.process_state import ProcessState, process_state
 from tenure.adapters.files.standby import LOOKS_PER_CHECK, Standby
@@ -111,7 +111,7 @@ class Leadership:
     def elect(self, observed: Owner | None, *, timeout_ms: float | None = None) -> Outcome:
         """A follower stands for election against exactly `observed`, whose lease must be over, or against nobody
         (S16, A49, A50). Outcomes as those of `acquire`."""
-        return self._wait(self._ask(ElectAsk(self.polling, observed)), timeout_ms)
+        return self._wait(self.ask_elect(observed), timeout_ms)
 
     def release(self, *, timeout_ms: float | None = None) -> Outcome:
         """A person disconnects: say goodbye, stop the work, give the lease up, whatever fails on the way (A44).
@@ -167,6 +167,10 @@ class Leadership:
         """`acquire`, to be waited for by pumping: `Ask.outcome` is None until there is one."""
         return self._ask(AcquireAsk(self.polling, self.interactive, self._alone, force))
 
+    def ask_elect(self, observed: Owner | None) -> Ask:
+        """`elect`, likewise."""
+        return self._ask(ElectAsk(self.polling, observed))
+
     def ask_release(self) -> Ask:
         """`release`, likewise. The work is told at the next turn."""
         return self._ask(ReleaseAsk(self.polling))
@@ -182,6 +186,14 @@ class Leadership:
             ask = ResumeAsk(self.polling, self.interactive, self._session)
         self._ask(ask)
         return ask
+
+    def withdraw(self, ask: Ask) -> Ask | None:
+        """Nobody wants `ask` any more: it is forgotten, and if the machine has taken it, the release that rolls it back
+        is answered. None where there is nothing to roll back."""
+        with self.polling.mutex:
+            self._asks = [other for other in self._asks if other is not ask]
+            begun = ask.taken or isinstance(ask.outcome, Elected | Following)
+            return self.ask_release() if begun and ask.began else None
 
     def pump(self) -> int:
         """Do everything that is due, and answer `due_ms`. Waits for the guard where it has to (up to two seconds), for
@@ -226,6 +238,11 @@ class Leadership:
             queue.put(None)
         self._lanes.clear()
 
+    def close(self) -> None:
+        """End the threads, and forget this runtime where it has settled. It releases nothing."""
+        self.stop_keeping()
+        self._leave()
+
     @property
     def phase(self) -> str:
         """The phase of the polling machine: active while the work runs under a lease found healthy."""
@@ -245,8 +262,7 @@ class Leadership:
         """Release and stop keeping. A killed process, and a fork, do nothing of the kind."""
         if (error is None or isinstance(error, Exception | KeyboardInterrupt | SystemExit)) and not self._forked():
             self.release()
-            self.stop_keeping()
-            self._leave()
+            self.close()
 
     # -- inside -------------------------------------------------------------------------------------------------------
 
@@ -376,6 +392,8 @@ class Leadership:
         return all(other.polling.gone for other in self._started() if other.lease.data.generation < mine)
 
     def _leave(self) -> None:
+        if self._forked():
+            return
         started = self._started()
         if self in started and self.polling.settled:
             started.remove(self)

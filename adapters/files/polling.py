@@ -116,6 +116,8 @@ class Polling:
         self.epoch = 0
         self._ports = lease.ports
         self._timings = lease.timings
+        me = lease.data.me
+        self._node = f"{me.process.pid}-{me.process.birth.ticks}/{me.instance_id}"
         self._held: Held | None = None
         self._replaced_stale = False
         self._cause: Exception | None = None
