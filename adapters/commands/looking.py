@@ -1,3 +1,131 @@
 """The commands ``tenure status`` and ``tenure doctor``."""
 
 from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+import typer
+from rich.console import Console, Group
+from rich.live import Live
+from rich.text import Text
+
+from tenure.adapters.commands.root import app, terminal
+
+Directory = Annotated[Path, typer.Argument(metavar="DIR", help="The agent directory.")]
+T = TypeVar("T")
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
+_STYLES = {"good": "green", "quiet": "", "warn": "yellow", "bad": "bold red"}
+_LABEL = 12
+_PERIOD_S = 1.0
+
+
+@app.command()
+def status(
+    directory: Directory,
+    profile: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only this profile's key; all that are there by default.")
+    ] = None,
+    as_json: AsJson = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Look again every second, until interrupted.")] = False,
+) -> None:
+    """Say who leads in DIR, under which epoch and how fresh, who is inside the guards, who keeps COMMAND's lock, and
+    what dead processes left. Reads only.
+
+    With --json: directory, problem, problems, staleAfterMs, registry, keys, guard, recoveryGuard, work, commit,
+    highWater, debris, quarantined; with --watch one object a line.
+
+    Exit status: 0, also when what stands there is damaged (it says so); 2 when DIR cannot be looked at.
+    """
+    from tenure.adapters.files import status as looking
+    from tenure.adapters.files import wording
+    from tenure.adapters.files.directory import agent_directory, registry_key
+    from tenure.adapters.files.host import real_ports
+    from tenure.adapters.lead.lock import holders, read_record
+
+    where = agent_directory(directory)
+    key = None if profile is None else registry_key(profile)
+    ports = real_ports()
+
+    def look() -> looking.Status:
+        return looking.status(ports, where, key, locks=lambda path: (read_record(path), holders(path)))
+
+    if as_json:
+        for found in _again(look, watch):
+            sys.stdout.write(json.dumps(looking.as_json(found), indent=None if watch else 2) + "\n")
+            sys.stdout.flush()
+        return
+    console = terminal()
+
+    def drawn(found: looking.Status) -> list[Text]:
+        lines = wording.lines(found, ports.clock.wall_ms())
+        said = [Text(found.directory, style="bold")]
+        said += [Text(f"  {line.label:{_LABEL}} {line.text}", style=_STYLES[line.mood]) for line in lines]
+        return said
+
+    if watch and console.is_terminal:
+        with Live(console=console, auto_refresh=False) as live:
+            for found in _again(look, True):
+                live.update(Group(*drawn(found)), refresh=True)
+        return
+    for found in _again(look, watch):
+        _print(console, drawn(found))
+
+
+@app.command()
+def doctor(
+    directory: Directory,
+    probe: Annotated[
+        bool, typer.Option("--probe", help="Heal nothing: measure what this directory and this platform give.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Move what is damaged in DIR to DIR/tmp/telegram/recovery, if no live owner can be shown, and sweep what dead
+    processes left. Deletes nothing that anybody wrote but such debris.
+
+    Exit status: 0 when nothing damaged stays; 1 when something does, since a live process owns it or only a person can
+    tell (it says which and what to do); 2 when DIR cannot be read or written. With --probe: 0 when tenure can run here,
+    1 when not.
+    """
+    from tenure.adapters.files import care, probe_report
+    from tenure.adapters.files.directory import agent_directory
+    from tenure.adapters.files.host import real_ports
+    from tenure.adapters.files.probe import probe as measure
+
+    where = agent_directory(directory)
+    console = terminal()
+    if probe:
+        found = measure(where.root)
+        if as_json:
+            sys.stdout.write(json.dumps(probe_report.as_json(found), indent=2) + "\n")
+        else:
+            said = [
+                Text(f"  {row.name:24} {row.found}{'; ' if row.means else ''}{row.means}", style=_STYLES[row.mood])
+                for row in found.rows
+            ]
+            _print(console, [Text(where.root, style="bold"), *said, Text(probe_report.verdict(found))])
+        raise typer.Exit(0 if found.fit else 1)
+    report = care.care(real_ports(), where)
+    if as_json:
+        sys.stdout.write(json.dumps(care.as_json(report), indent=2) + "\n")
+    else:
+        _print(console, [Text(line) for line in care.lines(report)])
+    raise typer.Exit(0 if report.healthy else 1)
+
+
+def _again(look: Callable[[], T], watch: bool) -> Iterator[T]:
+    """One look, or one every second."""
+    yield look()
+    while watch:
+        time.sleep(_PERIOD_S)
+        yield look()
+
+
+def _print(console: Console, lines: list[Text]) -> None:
+    for line in lines:
+        console.print(line, soft_wrap=True)

@@ -1,0 +1,252 @@
+"""Healing an agent directory: the RUNTIME_RECOVERY machine over real files (locks.md 8; S36, V13; A28, A29, A31, A32).
+
+Run by a person, with no poller of its own: the machine's start is a look for damage, there is nothing to suspend and
+nothing to release. What is damaged is moved to quarantine by rename, under the runtime-recovery guard and the ownership
+guard, and only while no live owner can be shown. A kill at any point leaves every file in place or in quarantine, and
+abandoned guards, which the next doctor takes over.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import attrs
+
+from tenure.adapters.errors import TenureError
+from tenure.adapters.files.directory import AgentDirectory
+from tenure.adapters.files.examine import Blocker, Damage, Findings, examine
+from tenure.adapters.files.guard import GuardBusy, GuardDamaged, Guarded, GuardedFile, GuardLost
+from tenure.adapters.files.looks import GuardLook, look_at_guard
+from tenure.adapters.files.process_state import ProcessState
+from tenure.adapters.files.quarantine import Moved, Quarantine
+from tenure.adapters.files.timings import DEFAULT, Timings
+from tenure.adapters.ports import Ports, tell
+from tenure.machines.chart import Step, step
+from tenure.machines.runtime_recovery import (
+    GUARD,
+    REGISTRY,
+    RUNTIME_RECOVERY,
+    STATE,
+    Confirm,
+    Connect,
+    Enter,
+    Failed,
+    Finish,
+    Happening,
+    Inspect,
+    Look,
+    Memory,
+    MoveGuard,
+    MoveRegistry,
+    MoveState,
+    Order,
+    ReleaseEnded,
+    Secure,
+    SecureFailed,
+    StartFailed,
+    StartRefused,
+    SuspendEnded,
+)
+
+
+@attrs.frozen
+class Outcome:
+    """How it ended. `blocked`: something is damaged and stays, for the reason in `why` and the live `blockers`."""
+
+    kind: Literal["not-needed", "recovered", "blocked"]
+    found: tuple[Damage, ...] = ()
+    moved: tuple[Moved, ...] = ()
+    blockers: tuple[Blocker, ...] = ()
+    why: str = ""
+
+
+class Doctor:
+    """One healing. `phase` and `data` are the machine's."""
+
+    def __init__(
+        self,
+        ports: Ports,
+        directory: AgentDirectory,
+        timings: Timings = DEFAULT,
+        *,
+        process: ProcessState | None = None,
+    ) -> None:
+        self.phase = RUNTIME_RECOVERY.initial
+        self.data = Memory()
+        self._ports = ports
+        self._directory = directory
+        self._timings = timings
+        self._recovery = GuardedFile(ports, directory.recovery_guard, timings, process=process)
+        self._ownership = GuardedFile(ports, directory.registry, timings, process=process)
+        self._quarantine = Quarantine(ports, directory, timings)
+        self._first: tuple[Damage, ...] = ()
+        self._blockers: tuple[Blocker, ...] = ()
+        self._why = ""
+
+    def heal(self) -> Outcome:
+        """Heal, if there is anything to heal and nobody lives who owns it. Raises `TenureError` where the directory
+        cannot be read or written; what has been moved by then is in quarantine."""
+        try:
+            return self._heal()
+        except GuardLost as error:
+            raise GuardLost(f"{error}{self._so_far()}") from error
+        except OSError as error:
+            raise TenureError(f"{error.filename or self._directory.root}: {error.strerror}{self._so_far()}") from error
+
+    def _heal(self) -> Outcome:
+        self._take(Connect())
+        while self.phase == "starting":
+            self._start()
+        moved = self._quarantine.moved
+        if self.phase == "blocked":
+            return Outcome("blocked", self._first, moved, self._blockers, self._why)
+        return Outcome("recovered" if moved else "not-needed", self._first, moved)
+
+    def _start(self) -> None:
+        """One start: a look for damage. It stands for the start of a runtime, which damage would make throw."""
+        found = self._examine()
+        if not found.damage:
+            legacy = look_at_guard(self._ports, self._directory.guard)
+            if legacy.form == "file" and legacy.kind == "abandoned":
+                self._recovery.run(lambda _: self._reclaim_file())
+            self._take(StartRefused())
+            return
+        self._first = self._first or found.damage
+        self._why = "damage is there again after healing; something writes it: " + _listed(found.damage)
+        self._take(StartFailed())
+        if self.phase == "blocked":
+            return
+        found = self._settled()
+        self._blocked_by(found)
+        self._take(Look(found.alive, not found.blockers))
+        if self.phase == "blocked":
+            return
+        self._take(SuspendEnded(stopped=True))
+        self._take(ReleaseEnded(released=True))
+        try:
+            self._recovery.run(self._under_recovery_guard)
+        except GuardBusy as error:
+            if self.phase != "entering":
+                raise
+            self._fail(_recovery_is_busy(error))
+
+    def _under_recovery_guard(self, guarded: Guarded) -> None:
+        self._take(Enter("nobody"))
+        found = self._settled()
+        self._blocked_by(found)
+        self._take(Inspect(found.alive, not found.blockers, found.names))
+        if self.phase == "blocked":
+            return
+        try:
+            if GUARD in self.data.seen:
+                self._take(MoveGuard())
+                self._quarantine_guard()
+            self._reclaim_file()
+        except (OSError, TenureError) as error:
+            self._fail(f"{self._directory.guard} could not be moved: {error}")
+            return
+        try:
+            self._ownership.run(self._under_both_guards)
+        except GuardDamaged as error:
+            self._clearing_ended(SecureFailed(), error)
+        except GuardBusy as error:
+            self._clearing_ended(Failed(), error)
+
+    def _under_both_guards(self, guarded: Guarded) -> None:
+        self._take(Secure("nobody"))
+        found = self._examine(guarded.generation)
+        self._blocked_by(found)
+        self._take(Confirm(found.alive, not found.blockers, found.mine, found.own_guard, found.names))
+        if self.phase == "blocked":
+            return
+        try:
+            if REGISTRY in self.data.seen:
+                self._take(MoveRegistry())
+                self._quarantine.move(self._directory.registry)
+            if STATE in self.data.seen:
+                self._take(MoveState())
+                for damage in found.damage:
+                    if damage.what == STATE:
+                        self._quarantine.move(damage.path)
+        except OSError as error:
+            self._fail(f"{error.filename or self._directory.state} could not be moved: {error.strerror}")
+            return
+        self._take(Finish())
+
+    # -- what the machine is told, and what it says ---------------------------
+
+    def _take(self, message: Happening) -> tuple[Order, ...]:
+        match step(RUNTIME_RECOVERY, self.phase, self.data, message):
+            case Step(phase, data, outputs):
+                self.phase, self.data = phase, data
+                tell(self._ports, "recovery", phase, event=message.event)
+                return outputs
+            case refused:
+                raise AssertionError(f"{refused}: the doctor offered what the machine does not know")
+
+    def _fail(self, why: str) -> None:
+        self._why = why
+        self._take(Failed())
+
+    def _clearing_ended(self, message: SecureFailed | Failed, error: GuardBusy) -> None:
+        """The ownership guard could not be had; an error from inside goes on."""
+        if self.phase != "clearing":
+            raise error
+        self._why = str(error)
+        self._take(message)
+
+    def _blocked_by(self, found: Findings) -> None:
+        self._blockers = found.blockers
+        self._why = "a live process owns what would be moved" if found.blockers else ""
+
+    # -- looks ----------------------------------------------------------------
+
+    def _examine(self, own: str | None = None) -> Findings:
+        return examine(self._ports, self._directory, self._timings, own)
+
+    def _settled(self) -> Findings:
+        """A look, waiting for those who are inside the ownership guard for a moment only."""
+        for _ in range(self._timings.attempts - 1):
+            found = self._examine()
+            if all(b.key is not None for b in found.blockers):
+                return found
+            self._ports.clock.sleep_ms(self._timings.delay_ms)
+        return self._examine()
+
+    # -- files ----------------------------------------------------------------
+
+    def _quarantine_guard(self) -> None:
+        """Move the damaged guard, if it still is. Nobody enters a damaged guard, so only a person's hand changes it."""
+        look = look_at_guard(self._ports, self._directory.guard)
+        if look.kind != "damaged":
+            raise TenureError("it is not damaged any more; run tenure doctor again")
+        if look.form == "directory" and not look.names:
+            self._quarantine.move_empty(look.path)
+        elif look.form == "directory":
+            self._quarantine.move(look.path)
+        else:
+            self._quarantine.move_file(look.path)
+
+    def _reclaim_file(self) -> None:
+        """Take away a regular-file guard of 0.22.0 whose holder is proven dead, and its neighbours (locks.md 3.3)."""
+        for path in (self._directory.guard, f"{self._directory.guard}.recovery"):
+            look: GuardLook = look_at_guard(self._ports, path)
+            if look.form == "file" and look.kind == "abandoned":
+                self._quarantine.move_file(path)
+
+    def _so_far(self) -> str:
+        moved = self._quarantine.moved
+        return f"; moved before that: {', '.join(m.source for m in moved)}" if moved else "; nothing was changed"
+
+
+def _listed(damage: tuple[Damage, ...]) -> str:
+    return "; ".join(f"{d.path}: {d.problem}" for d in damage)
+
+
+def _recovery_is_busy(error: GuardBusy) -> str:
+    if not isinstance(error, GuardDamaged):
+        return str(error)
+    return (
+        f"{error.standing.problem} in place of the guard of healing itself, which nobody heals: "
+        "see that no tenure doctor runs, then move it away by hand"
+    )

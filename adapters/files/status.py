@@ -1,0 +1,277 @@
+"""Who leads an agent directory, who is inside its guards, what lies about: ``tenure status``. Reads only.
+
+A snapshot, not a proof: every line was true at its own moment. `as_json` has a shape that stays: fields may be added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import attrs
+
+from tenure.adapters.errors import TenureError
+from tenure.adapters.files.debris import Litter, debris
+from tenure.adapters.files.directory import AgentDirectory
+from tenure.adapters.files.high_water import parse_mark
+from tenure.adapters.files.looks import (
+    PROFILE,
+    EntryLook,
+    GuardLook,
+    RegistryLook,
+    Seen,
+    look_at_guard,
+    look_at_process,
+    look_at_registry,
+)
+from tenure.adapters.files.timings import DEFAULT, Timings
+from tenure.adapters.lead.lock import Holder, Record
+from tenure.adapters.ports import Ports
+from tenure.machines.lease import DEFAULT_KEY, INACTIVE
+
+Locks = Callable[[str], tuple[Record | None, tuple[Holder, ...]]]
+"""What the file of a lock says, and which processes keep it locked."""
+
+
+def no_locks(path: str) -> tuple[Record | None, tuple[Holder, ...]]:
+    """Where nobody can tell."""
+    return None, ()
+
+
+@attrs.frozen
+class LockLook:
+    """The lock that COMMAND of ``tenure lead`` (or CMD of ``tenure commit``) and its descendants keep.
+
+    `record` is who took it last, `holders` who has it now. `heirless`: somebody has it while no live owner leads under
+    its key, so a successor waits (the guardian was killed or stopped, or COMMAND has left it)."""
+
+    key: str
+    path: str
+    exists: bool
+    record: Record | None = None
+    holders: tuple[Holder, ...] = ()
+    guardian: Seen | None = None
+    heirless: bool = False
+
+
+@attrs.frozen
+class MarkLook:
+    """The high-water mark of epochs, or what is wrong with its file. `readable`: it is what the file says."""
+
+    path: str
+    exists: bool
+    mark: int = 0
+    problem: str = ""
+    readable: bool = True
+
+
+@attrs.frozen
+class Status:
+    """One look at everything. `stale_ms`: the age beyond which a lease is over."""
+
+    directory: str
+    stale_ms: int
+    registry: RegistryLook
+    keys: tuple[EntryLook, ...]
+    guard: GuardLook
+    recovery_guard: GuardLook
+    work: tuple[LockLook, ...]
+    commit: tuple[LockLook, ...]
+    marks: MarkLook
+    debris: tuple[Litter, ...]
+    quarantined: tuple[str, ...]
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What keeps anybody from leading, one line each, the file first."""
+        found = []
+        if self.registry.problem:
+            found.append(f"{self.registry.path}: {self.registry.problem}")
+        found += [f"{g.path}: {g.problem}" for g in (self.guard, self.recovery_guard) if g.kind == "damaged"]
+        if self.marks.problem:
+            found.append(f"{self.marks.path}: {self.marks.problem}")
+        found += [f"{self.registry.path}: {text}" for text in self.registry.odd]
+        return tuple(found)
+
+
+def status(
+    ports: Ports,
+    directory: AgentDirectory,
+    key: str | None = None,
+    timings: Timings = DEFAULT,
+    locks: Locks = no_locks,
+) -> Status:
+    """Look at everything; of one key alone where `key` is given. Raises `TenureError` where the directory itself
+    cannot be looked at (EACCES, EIO)."""
+    try:
+        return _status(ports, directory, key, timings, locks)
+    except OSError as error:
+        raise TenureError(
+            f"{error.filename or directory.root}: {error.strerror}; give this user the right to read it"
+        ) from error
+
+
+def _status(ports: Ports, directory: AgentDirectory, key: str | None, timings: Timings, locks: Locks) -> Status:
+    registry = look_at_registry(ports, directory.registry, timings)
+    entries = {e.key: e for e in registry.entries}
+    wanted = [key] if key is not None else sorted({DEFAULT_KEY, *entries}, key=lambda k: (k != DEFAULT_KEY, k))
+    keys = tuple(entries.get(k, EntryLook(k, None, INACTIVE)) for k in wanted)
+    names = names_in(ports, directory.state)
+    locked = wanted if key is not None else sorted({*wanted, *_locked_keys(names)}, key=lambda k: (k != DEFAULT_KEY, k))
+    live = {e.key for e in keys if e.live}
+    return Status(
+        directory=directory.root,
+        stale_ms=timings.stale_ms,
+        registry=registry,
+        keys=keys,
+        guard=look_at_guard(ports, directory.guard),
+        recovery_guard=look_at_guard(ports, f"{directory.recovery_guard}.transaction"),
+        work=tuple(_lock(ports, k, directory.work_lock(k), locks, k in live) for k in locked),
+        commit=tuple(_lock(ports, k, directory.commit_lock(k), locks, True) for k in locked),
+        marks=look_at_marks(ports, directory.high_water),
+        debris=lying(ports, directory),
+        quarantined=tuple(names_in(ports, directory.quarantine)),
+    )
+
+
+def names_in(ports: Ports, path: str) -> tuple[str, ...]:
+    """The names in a directory; none where there is no directory."""
+    try:
+        return ports.files.entries(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return ()
+
+
+def look_at_marks(ports: Ports, path: str) -> MarkLook:
+    """The high-water mark."""
+    try:
+        data = ports.files.read(path)
+    except FileNotFoundError:
+        return MarkLook(path, False)
+    except OSError as error:
+        return MarkLook(path, True, problem=f"cannot be read: {error.strerror}", readable=False)
+    mark, problem = parse_mark(data)
+    return MarkLook(path, True, mark, problem)
+
+
+def lying(ports: Ports, directory: AgentDirectory) -> tuple[Litter, ...]:
+    """The debris beside everything that we guard or write."""
+    resources = (directory.registry, directory.recovery_guard, directory.high_water)
+    found = {litter.path: litter for resource in resources for litter in debris(ports, resource)}
+    return tuple(found[path] for path in sorted(found))
+
+
+def _locked_keys(names: tuple[str, ...]) -> set[str]:
+    """Keys of which lock files are there."""
+    found = set()
+    for name in names:
+        match name.split("."):
+            case ["lead" | "commit", "lock"]:
+                found.add(DEFAULT_KEY)
+            case ["lead" | "commit", key, "lock"] if PROFILE.fullmatch(key):
+                found.add(key)
+    return found
+
+
+def _lock(ports: Ports, key: str, path: str, locks: Locks, owned: bool) -> LockLook:
+    if ports.files.kind(path) == "absent":
+        return LockLook(key, path, False)
+    record, holders = locks(path)
+    guardian = None if record is None else look_at_process(ports, record.guardian, None)
+    return LockLook(key, path, True, record, holders, guardian, heirless=bool(holders) and not owned)
+
+
+# -- the shape of --json --------------------------------------------------------
+
+Json = dict[str, object]
+
+
+def as_json(found: Status) -> Json:
+    """The shape of ``tenure status --json``. Times in ms; a process is {pid, process, provenDead, birthKnown}, where
+    `process` is one of running, stopped, zombie, dead, reused, earlier boot, other namespace, unknown."""
+    problems = found.problems
+    return {
+        "directory": found.directory,
+        "problem": problems[0] if problems else None,
+        "problems": list(problems),
+        "staleAfterMs": found.stale_ms,
+        "registry": {
+            "path": found.registry.path,
+            "exists": found.registry.exists,
+            "problem": found.registry.problem or None,
+            "otherKeys": [e.key for e in found.registry.strangers],
+        },
+        "keys": [_key(e) for e in found.keys],
+        "guard": guard_json(found.guard),
+        "recoveryGuard": guard_json(found.recovery_guard),
+        "work": [_lock_json(lock) for lock in found.work],
+        "commit": [_lock_json(lock) for lock in found.commit],
+        "highWater": {
+            "path": found.marks.path,
+            "exists": found.marks.exists,
+            "mark": found.marks.mark,
+            "problem": found.marks.problem or None,
+        },
+        "debris": [
+            {"path": d.path, "what": d.what, "pid": d.pid or None, "ownerDead": d.dead, "needed": d.needed}
+            for d in found.debris
+        ],
+        "quarantined": list(found.quarantined),
+    }
+
+
+def process_json(seen: Seen) -> Json:
+    """A process in JSON."""
+    return {"pid": seen.pid, "process": seen.life, "provenDead": seen.proven_dead, "birthKnown": seen.birth_known}
+
+
+def guard_json(look: GuardLook) -> Json:
+    """A guard in JSON. `state`: free, held, claimed, abandoned or damaged."""
+    return {
+        "path": look.path,
+        "state": look.kind,
+        "form": look.form,
+        "holder": None if look.holder is None else process_json(look.holder),
+        "claimant": None if look.claimant is None else process_json(look.claimant),
+        "sinceMs": None if look.payload is None else look.payload.acquired_at_ms,
+        "generation": None if look.payload is None else look.payload.generation,
+        "problem": look.problem or None,
+        "files": list(look.names),
+    }
+
+
+def _key(look: EntryLook) -> Json:
+    entry = look.entry
+    return {
+        "key": look.key,
+        "state": look.state,
+        "owner": None if look.owner is None else process_json(look.owner),
+        "epoch": None if entry is None else entry.leader_epoch,
+        "cwd": None if entry is None else entry.cwd,
+        "instanceId": None if entry is None else entry.instance_id,
+        "runtimeGeneration": None if entry is None else entry.runtime_generation,
+        "foreign": entry is not None and entry.birth is None,
+        "ageMs": look.age_ms,
+        "ageBy": look.age_by,
+        "expired": look.expired,
+    }
+
+
+def _lock_json(lock: LockLook) -> Json:
+    """`last` is who took it last, and says nothing about now; `holders` have it now."""
+    record = lock.record
+    return {
+        "key": lock.key,
+        "path": lock.path,
+        "exists": lock.exists,
+        "holders": [{"pid": h.pid, "process": h.state, "command": list(h.command)} for h in lock.holders],
+        "last": None
+        if record is None
+        else {
+            "guardian": record.guardian,
+            "supervisor": record.supervisor,
+            "pid": record.pid,
+            "epoch": record.epoch,
+            "command": list(record.command),
+        },
+        "heirless": lock.heirless,
+    }
