@@ -153,37 +153,38 @@ class LeaseRuntime(LeaseSteps):
                 return Held(view.entry, view.state)
         return answer
 
-    def refresh(self) -> Saw:
+    def refresh(self, *, attempts: int | None = None) -> Saw:
         """Renew the lease (locks.md 7.2). "other": it is another's; "unknown": that could not be done, for a reason
-        that is noted in the diagnostics, and the old lease stands as long as it lasts (K6)."""
+        that is noted in the diagnostics, and the old lease stands as long as it lasts (K6). `attempts`: how often the
+        guard is tried, None: as the timings say."""
         self._refuse_nested()
         if self.phase == "idle":
             return "other"
         try:
-            saw, error = self._run(self._refresh)
+            saw, error = self._run(self._refresh, attempts)
         except (TenureError, OSError) as failed:
             tell(self.ports, "lock", "refresh", error=str(failed))
             return "unknown"
         return saw if error is None else self.check()
 
-    def release(self) -> None:
+    def release(self, *, attempts: int | None = None) -> None:
         """Give the key up (locks.md 7.2). What is another's stays as it is. Raises as `acquire`; then the lease is
-        kept, or doubtful."""
+        kept, or doubtful. `attempts` as in `refresh`."""
         self._refuse_nested()
         if self.phase != "idle":
-            self._run(self._release)
+            self._run(self._release, attempts)
 
-    def commit(self, effect: Callable[[int], T]) -> T:
+    def commit(self, effect: Callable[[int], T], *, attempts: int | None = None) -> T:
         """Run `effect` with the epoch inside the transaction, if this runtime owns the key there (commitIfOwned, 7.2).
 
         All others wait meanwhile: it should take milliseconds, and must use no operation of this runtime (K13). Its
         exception is raised here. Raises NotOwner without having run it; GuardLost when it has run, but not surely
-        alone; and as `acquire`.
+        alone; and as `acquire`. `attempts` as in `refresh`.
         """
         self._refuse_nested()
         if self.phase == "idle":
             raise self._not_owner()
-        result, error = self._run(lambda transaction: self._commit(transaction, effect))
+        result, error = self._run(lambda transaction: self._commit(transaction, effect), attempts)
         if error is not None:
             raise error
         return result

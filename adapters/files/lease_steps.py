@@ -18,7 +18,7 @@ from tenure.adapters.files.directory import AgentDirectory
 from tenure.adapters.files.high_water import raise_mark
 from tenure.adapters.files.lease_values import Guard, Inside
 from tenure.adapters.files.registry import Registry, RegistryDamaged, parse_registry
-from tenure.adapters.files.replacing import WriteFailed, replace_file
+from tenure.adapters.files.replacing import WriteFailed, read_or_absent, replace_file
 from tenure.adapters.files.timings import Timings
 from tenure.adapters.ports import Ports, tell
 from tenure.machines.chart import Refused, Step, step
@@ -125,7 +125,7 @@ class LeaseSteps:
 
     # -- in and out ---------------------------------------------------------------------------------------------------
 
-    def _run(self, operation: Callable[[Transaction], T]) -> tuple[T, TenureError | None]:
+    def _run(self, operation: Callable[[Transaction], T], attempts: int | None = None) -> tuple[T, TenureError | None]:
         """Run `operation` inside the guard, after a doubt is resolved. What it has done is not undone by an error on
         the way out (K9c): that comes beside the result."""
         done: list[T] = []
@@ -145,7 +145,7 @@ class LeaseSteps:
             self._refuse_forked()
             self._asking_ms = self.ports.clock.fence_ms()
             try:
-                return self.guard.run(inside), None
+                return self.guard.run(inside, attempts=attempts), None
             except TenureError as error:
                 if not done:
                     raise
@@ -230,9 +230,7 @@ class LeaseSteps:
     def _read(self, *, inside: bool) -> tuple[Registry, Sight]:
         """The registry, and what this runtime sees of its key in it."""
         try:
-            registry = parse_registry(self.ports.files.read(self.directory.registry, follow=True))
-        except FileNotFoundError:
-            registry = parse_registry(None)
+            registry = parse_registry(read_or_absent(self.ports.files, self.directory.registry))
         except OSError as error:
             registry = Registry(problem=f"cannot be read: {error.strerror or error}")
         if not registry.problem and (problem := registry.implausible(self.key)):

@@ -34,9 +34,9 @@ class Inside(Protocol):
 class Guard(Protocol):
     """What excludes all others while an operation runs: a `GuardedFile`, or a test's own."""
 
-    def run(self, operation: Callable[[Inside], T]) -> T:
-        """Run `operation` inside, answer its result or raise its error; raises TenureError when it cannot enter, or
-        when it is not known to have been alone there."""
+    def run(self, operation: Callable[[Inside], T], *, attempts: int | None = None) -> T:
+        """Run `operation` inside, answer its result or raise its error; raises TenureError when it cannot enter (in so
+        many attempts, None: as its timings say), or when it is not known to have been alone there."""
 
 
 @attrs.frozen

@@ -35,6 +35,9 @@ from tenure.machines.polling_ownership import POLLING_OWNERSHIP
 MODULE: Final = "PollingOwnership"
 POLL_MS: Final = 5
 """How often `Work.ready` and `Work.ended` are asked while an answer is awaited and no descriptor announces it."""
+PATIENCE: Final = 4
+"""How often a guard is tried before the turn ends: a watcher that waits for a guard is asked for other things again
+soon, and a lease that passes meanwhile is noticed (K6, K11)."""
 SETTLED: Final = frozenset({"idle", "active", "follower", "suspended", "retired"})
 """Phases in which a run has come to something."""
 
@@ -271,18 +274,22 @@ class Polling:
     # -- the watchers -------------------------------------------------------------------------------------------------
 
     def _check(self, now: int) -> None:
-        saw = self.lease.check()
+        saw, passed = self.lease.check(), self.lease.lease_passed()
         self.counters.checks += 1
-        self._looked(own.Checked(saw, self.lease.lease_passed()), "Check", fails=saw == "unknown")
         self._checked_at = now
-        self.check_at = now + (self._wait() if saw == "unknown" else self._timings.check_ms)
+        self.check_at = now + self._timings.check_ms
+        if now > self.lease_until and not passed:
+            self.lease_until = now + POLL_MS  # it was asked for a little later than is known here
+        self._looked(own.Checked(saw, passed), "Check", fails=saw == "unknown")
+        if saw == "unknown":
+            self.check_at = self._now() + self._wait()
 
     def _refresh(self, now: int) -> None:
         """Rewrite the heartbeat. A lease that has passed is not (it may be anybody's), except by the first refresh of
         a run, which has just acquired."""
         saw: own.Saw = "unknown"
         if self.phase == "refreshing" or not self.lease.lease_passed():
-            saw = self.lease.refresh()
+            saw = self.lease.refresh(attempts=PATIENCE)
         if saw == "mine":
             self.counters.refreshes += 1
             self.counters.refresh_ms = self._now() - now
@@ -367,7 +374,7 @@ class Polling:
                 self._answer(own.Launched(), own.Returned(False), "Begin", call="start_polling")
 
         try:
-            self.lease.commit(begin)
+            self.lease.commit(begin, attempts=PATIENCE)
         except NotOwner:
             self.check_at = self._now()  # the watcher says what that means
         except Exception as error:
@@ -446,7 +453,7 @@ class Polling:
 
     def _release(self, call: Call) -> None:
         try:
-            self.lease.release()
+            self.lease.release(attempts=PATIENCE)
         except Exception as error:
             self._stumbled("release", error)
             with self._waiting(call):
@@ -554,13 +561,12 @@ class Polling:
         return POLL_MS if self.work.fileno() < 0 else max(1, self._timings.check_ms // 4)
 
     def _holds(self, asked_at: int) -> None:
-        """The lease was written: it was asked for at `asked_at` or a moment later, so it has passed for certain
-        STALE_HEARTBEAT after this moment."""
-        self.lease_until = self._now() + self._timings.stale_ms
+        """The lease was written, and asked for at `asked_at` or a moment later."""
+        self.lease_until = asked_at + self._timings.stale_ms
 
     def _wait(self) -> int:
-        """How long until a watcher's next attempt: a little longer each time, and never longer than a check."""
-        self._backoff = _longer(self._backoff, self._timings)
+        """How long until a watcher's next attempt: a little longer each time, and always shorter than a check."""
+        self._backoff = min(_longer(self._backoff, self._timings), max(1, self._timings.check_ms // 4))
         return self._backoff
 
     @contextmanager

@@ -106,10 +106,7 @@ def test_a_task_that_returns_is_done_and_one_that_raises_has_failed(house: House
     async def story() -> None:
         nonlocal fails
         over = asyncio.Event()
-        async with house.leadership(100, TaskWork(poll)) as lead:
-            lead._on_outcome = lambda outcome: (
-                over.set() if isinstance(outcome, Over) else house.told[100].append(outcome)
-            )
+        async with house.leadership(100, TaskWork(poll), on_over=over.set) as lead:
             await lead.acquire()
             await over.wait()
             assert [Elected(1), Over()] == house.told[100]

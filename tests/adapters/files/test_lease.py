@@ -851,7 +851,7 @@ class LosesGuard:
         self.meanwhile = meanwhile
         self.number = 0
 
-    def run(self, operation: Callable[[LosesGuard], object]) -> object:
+    def run(self, operation: Callable[[LosesGuard], object], *, attempts: int | None = None) -> object:
         operation(self)
         self.meanwhile()
         raise GuardLost("owners.json.transaction: another guard stands where mine was")
