@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 
 from tenure.adapters.errors import TenureError
-from tenure.adapters.files.replacing import replace_file
+from tenure.adapters.files.replacing import read_or_absent, replace_file
 from tenure.adapters.files.timings import Timings
 from tenure.adapters.ports import Ports
 from tenure.machines.entry import integer
@@ -26,11 +26,11 @@ class MarkDamaged(TenureError):
 def read_mark(ports: Ports, path: str) -> int:
     """The mark, 0 where no epoch was ever minted here. Raises `MarkDamaged`."""
     try:
-        data = ports.files.read(path)
-    except FileNotFoundError:
-        return 0
+        data = read_or_absent(ports.files, path)
     except OSError as error:
         raise MarkDamaged(f"{path}: the mark of epochs cannot be read: {error.strerror or error}") from error
+    if data is None:
+        return 0
     found, problem = parse_mark(data)
     if problem:
         raise MarkDamaged(

@@ -1,4 +1,4 @@
-"""A file replaced as a whole: a temporary file beside it, renamed over it (locks.md 1, 2 and 4; S13).
+"""A file read and replaced as a whole: a temporary file beside it, renamed over it (locks.md 1, 2 and 4; S13).
 
 Readers see the old file or the new one. What went wrong is told apart by what is known: `FAILED` where the old file is
 surely still there, `UNKNOWN` where nobody can say.
@@ -34,6 +34,17 @@ class WriteFailed(TenureError):
         self.path = path
         self.errno = error.errno
         self.outcome = outcome
+
+
+def read_or_absent(files: Files, path: str) -> bytes | None:
+    """A file's bytes, a link to it followed; None where nothing stands at the path, which is seen by two calls: whoever
+    takes a file for absent writes a new one. Raises OSError."""
+    try:
+        return files.read(path, follow=True)
+    except FileNotFoundError:
+        if files.kind(path) == "absent":
+            return None
+        raise
 
 
 def replace_file(ports: Ports, path: str, data: bytes, timings: Timings, *, durable: bool = False) -> None:
