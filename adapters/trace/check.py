@@ -181,3 +181,17 @@ def _disagrees(instance: Instance[Any], place: Place, label: Label, event: Event
         if real not in stands:
             return f"{name} {real!r} does not agree: the model has {', '.join(map(repr, stands)) or 'none'}"
     return "what it observed does not agree with the model"
+
+
+def told(part: Part) -> Iterable[str]:
+    """The explanation of one part in lines: each recorded event, and the unrecorded steps before it."""
+    events = part.merged.events
+    for index, outcome in part.found.steps:
+        for step in outcome.path:
+            if not step.event:
+                yield f"  ({step.action}{_with(step.args)})"
+        yield f"{events[index].place} {events[index]}"
+
+
+def _with(args: Sequence[object]) -> str:
+    return f" {', '.join(map(str, args))}" if args else ""

@@ -8,8 +8,8 @@ A node is a thread's way through one guarded path; ``PROCESS/NAME@RESOURCE``. Wh
 
 ``Publish`` and ``Verify`` are always recorded, and so is whatever else renames (``Claim``, ``Move``, ``RollBack``...),
 but for ``MoveAway``, which follows a ``Verify`` by itself. All that only looks, waits or deletes aside may be left out.
-Guards with generations that nobody published in the trace belong to processes that do not record: there are two in
-the model, since one of them may find what another left.
+Guards that nobody published in the trace belong to processes that do not record, or were killed before they had
+recorded it: there are two strangers in the model, since one of them may find what the other left.
 """
 
 from __future__ import annotations
@@ -67,7 +67,15 @@ LOST: Final[Mapping[str, Mapping[str, int]]] = {
     "verifying": {"Verify": 2},
 }
 """By phase, what a process may have done last, whose record was lost with it; or one that does not record."""
-LOOKING: Final = frozenset(["Look", "PublishRefused", "Observe", "List", "JudgeMarker", "ClaimMissed", "Verify"])
+FOLLOWS: Final[Mapping[str, tuple[str, ...]]] = {
+    "releasing": ("MoveAway", "DeleteReleased"),
+    "deleting_released": ("DeleteReleased",),
+    "deleting_stale": ("DeleteStale",),
+}
+"""By phase, what a participant does next, if it lives and nothing fails."""
+LOOKING: Final = frozenset(
+    ["Look", "PublishRefused", "Observe", "List", "JudgeMarker", "ClaimMissed", "Verify", "Claim"]
+)
 OWN_CLAIM: Final = frozenset({"Claim", "Move", "MoveFails", "RollBack", "Abort"})
 
 
@@ -85,6 +93,9 @@ class FileTransactions(Instance[State]):
             everybody = {**self.pid, **{name: name for name in FOREIGN}}
             config = Config(everybody, FAULTS, BUDGET, ("none", "dead", "live"), frozenset(FOREIGN))
         self.everybody = dict(config.pid)
+        self.threads: dict[str, list[str]] = {}
+        for thread, process in self.everybody.items():
+            self.threads.setdefault(process, []).append(thread)
         super().__init__(FileTransaction(config), title)
 
     @classmethod
@@ -130,6 +141,9 @@ class FileTransactions(Instance[State]):
             found += (("seen", self._seen(before, label)),)
         return found
 
+    def follows(self, state: State, label: Label) -> tuple[str, ...]:
+        return FOLLOWS.get(state.node[label.node].phase, ())
+
     def drawn(self, before: State, after: State, action: str, args: Args) -> tuple[int, ...]:
         if action == "Stage":
             return (after.node[str(args[0])].id,)
@@ -145,26 +159,20 @@ class FileTransactions(Instance[State]):
         guard, me = state.guard, label.node
         yield from self._steps(state, me, ended, 0)
         # Who could change what stands at the path: its holder, its claimant, and those who do not record.
-        for thread, node in state.node.items():
-            if thread == me or node.phase == "idle":
-                continue
-            holds = guard.kind == "owner" and guard.id == node.id
-            claims = guard.kind in ("owner", "marker") and (
-                node.phase in ("moving", "rolling_back", "claiming") and guard.claim in (0, node.claim)
-            )
-            if holds or claims:
-                yield from self._steps(state, thread, ended, 1)
-            elif label.seen == UNBOUND and self.everybody[thread] in ended:
-                yield from self._steps(state, thread, ended, 4)
+        for pid in {guard.pid, guard.claimant}:
+            for thread in self.threads.get(pid, ()):
+                if thread != me and pid not in FOREIGN and state.node[thread].phase != "idle":
+                    yield from self._steps(state, thread, ended, 1)
         for pid in {guard.pid, guard.claimant}:
             if pid in state.proc and state.proc[pid].up and (pid in ended or pid in FOREIGN):
                 yield Hidden(3, "Crash", (pid,))
-        if label.seen == UNBOUND or guard.kind == "marker":
-            for pid in FOREIGN:
-                if state.proc[pid].up:
-                    yield from self._steps(state, pid, ended, 6)
-                else:
-                    yield Hidden(9, "Reuse", (pid,))
+        if label.seen == UNBOUND or label.action in LOOKING or guard.kind == "marker":
+            # One stranger at a time, unless what stands there is his: the other one is for what he left.
+            stranger = next((p for p in FOREIGN if p not in (guard.pid, guard.claimant)), FOREIGN[0])
+            if state.proc[stranger].up:
+                yield from self._steps(state, stranger, ended, 1)
+            else:
+                yield Hidden(2, "Reuse", (stranger,))
         yield from self._befalls(state, label)
 
     def _befalls(self, state: State, label: Label) -> Iterable[Hidden]:

@@ -116,7 +116,7 @@ class Outcomes(Generic[S]):
                     fresh = (*drawn, *instance.drawn(state, after, label.action, args))
                     binds = instance.binds(state, after, label)
                     taken = (*path, Taken(label.action, args, True))
-                    self._found.append(Outcome(cost, taken, after, fresh, binds))
+                    self._found += instance.followed(Outcome(cost, taken, after, fresh, binds), label)
         if instance.stutters(state, label):
             self._found.append(Outcome(cost, path, state, drawn, ()))
         for more, action, args in instance.hidden(state, label, self._ended):
@@ -207,6 +207,13 @@ class Instance(ABC, Generic[S]):
         """Whether an identity may stand for that model value, beside what is bound already."""
         return True
 
+    def follows(self, state: S, label: Label) -> tuple[str, ...]:
+        """The unrecorded steps that the event's node goes on with by itself, if it lives and nothing fails.
+
+        To take them at once is only an order of trying: so the model comes back to states that it knows.
+        """
+        return ()
+
     def stutters(self, state: S, label: Label) -> bool:
         """Whether the event may be one that changed nothing, which in the model is no step."""
         return False
@@ -252,6 +259,18 @@ class Instance(ABC, Generic[S]):
         found = self._outcomes.get(key)
         if found is None:
             found = self._outcomes[key] = Outcomes(self, state, label, ended)
+        return found
+
+    def followed(self, outcome: Outcome, label: Label) -> list[Outcome]:
+        """The outcome with what follows by itself, and without."""
+        found = [outcome]
+        state, path, args = outcome.state, outcome.path, (label.node,)
+        for action in self.follows(state, label):
+            after = self.successors(state, action, args)
+            if len(after) != 1:
+                break
+            state, path = after[0], (*path, Taken(action, args, False))
+            found.insert(0, Outcome(outcome.cost, path, state, outcome.drawn, outcome.binds))
         return found
 
     def candidates(self, label: Label) -> tuple[Args, ...]:

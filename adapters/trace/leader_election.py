@@ -200,13 +200,18 @@ class LeaderElections(Instance[State]):
         if state.guard in FREE and state.node[runtime].phase != "off":
             yield Hidden(3, "Begin", (runtime,))
 
-    def stutters(self, state: State, label: Label) -> bool:
-        """A look that shows what is known already; a runtime's start that the model had take place before."""
-        return label.action == "Look" and self._known(state, label)
+    def follows(self, state: State, label: Label) -> tuple[str, ...]:
+        return ("Leave",) if state.guard == label.node and state.node[label.node].phase in SETTLED else ()
 
-    def _known(self, state: State, label: Label) -> bool:
+    def stutters(self, state: State, label: Label) -> bool:
+        """A look that shows what is known already."""
         node = state.node[label.node]
-        if node.phase != (label.phase or node.phase) or not label.more or label.seen == UNBOUND:
+        if (
+            label.action != "Look"
+            or node.phase != (label.phase or node.phase)
+            or not label.more
+            or label.seen == UNBOUND
+        ):
             return False
         lease = state.entry[node.key]
         same = lease.owner == label.more[0][1] and (label.seen < 0 or lease.epoch == label.seen)
