@@ -16,11 +16,10 @@ import attrs
 
 from tenure.adapters.errors import TenureError
 
-_LINE: Final = re.compile(
-    r'^(?P<source>-?\d+)(?: -> (?P<target>-?\d+) \[(?:label="(?P<action>[^"]*)"|(?P<dashed>style="dashed"))'
-    r'| \[label="(?P<label>(?:[^"\\]|\\.)*)"(?P<rest>[^\n]*))',
-    re.MULTILINE,
-)
+_LABEL: Final = re.compile(r'(?:[^"\\]|\\.)*')
+_MARK: Final = ' [label="'
+_PLAIN: Final = '"];\n'
+_DIGITS: Final = tuple("-0123456789")
 _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
 
 
@@ -65,18 +64,35 @@ def read(path: Path) -> Dump:
     labels: dict[int, str] = {}
     initial: set[int] = set()
     edges: set[tuple[int, str, int]] = set()
-    for found in _LINE.finditer(path.read_text(encoding="utf-8")):
-        source, target, action, dashed, label, rest = found.groups()
-        if target is None:
-            number = int(source)
-            labels[number] = label
-            if "style = filled" in rest:
-                initial.add(number)
-        elif action:
-            edges.add((int(source), action.partition("(")[0], int(target)))
-        elif not dashed:
-            raise DotError(f"{path.name}: an edge without an action: {found[0]}")
-    missing = {s for s, _, t in edges for s in (s, t)} - labels.keys()
+    number: dict[str, int] = {}
+    with path.open(encoding="utf-8") as lines:
+        for line in lines:
+            head, mark, rest = line.partition(_MARK)
+            if not mark:
+                if " -> " in head and head.startswith(_DIGITS) and 'style="dashed"' not in head:
+                    raise DotError(f"{path.name}: an edge without an action: {head.strip()}")
+                continue
+            source, arrow, target = head.partition(" -> ")
+            if arrow:
+                action = rest.partition('"')[0].partition("(")[0]
+                if not action:
+                    raise DotError(f"{path.name}: an edge without an action: {line.strip()}")
+                for end in (source, target):
+                    if end not in number:
+                        number[end] = int(end)
+                edges.add((number[source], action, number[target]))
+                continue
+            if rest.endswith(_PLAIN):
+                label, filled = rest[: -len(_PLAIN)], False
+            else:
+                found = _LABEL.match(rest)
+                label = found[0] if found else ""
+                filled = "style = filled" in rest[len(label) :]
+            state = number.setdefault(source, int(source))
+            labels[state] = label
+            if filled:
+                initial.add(state)
+    missing = set(number.values()) - labels.keys()
     if missing:
         raise DotError(f"{path.name}: edges lead to {len(missing)} states that are not there")
     return Dump(labels, initial, edges)

@@ -32,7 +32,10 @@ STATES: Final = 150_000
 """The explorer's limit on one graph; beyond it the verdict is UNDETERMINED, and memory stays within its budget."""
 
 SMALL: Final = 500
-"""Pinned states below which a run with every property is a short one."""
+"""Pinned states below which TLC's product of the graph and the liveness properties is small enough to be dumped."""
+
+SHORT: Final = 4_000
+"""States below which a run is a short one, over before Java's slow compiler has paid for itself."""
 
 Row = dict[str, Value]
 
@@ -129,10 +132,10 @@ class ConfigCheck:
             return None, _row(row, Verdict.UNDETERMINED, tools.missing)
         # With liveness TLC dumps its product with the properties as well, six times as large: a run without properties
         # that dumps the graph alone costs less, unless starting Java is most of it.
-        brief = config.states < SMALL
+        whole = config.states < SMALL or not self._has_liveness()
         started = time.perf_counter()
-        path: Path | None = room / "graph.dot" if brief else None
-        run = tools.run(entry, config.cfg.text(), dump=path, brief=brief)
+        path: Path | None = room / "graph.dot" if whole else None
+        run = tools.run(entry, config.cfg.text(), dump=path, brief=config.states < SHORT)
         row |= {"seconds": round(run.seconds, 2), "states": run.states}
         if run.answer is Answer.TIMEOUT:
             return None, _row(row, Verdict.UNDETERMINED, f"{config.name}: {run.message}")
@@ -151,6 +154,14 @@ class ConfigCheck:
         row |= {"seconds": round(time.perf_counter() - started, 2), "transitions": len(dump.edges)}
         drift = _drift(config, len(dump.labels), len(dump.edges))
         return path, _row(row, Verdict.FAIL if drift else Verdict.PASS, drift)
+
+    def _has_liveness(self) -> bool:
+        """Whether a property is about more than states and steps; if the twin cannot say, one may be."""
+        try:
+            steps = self.entry.world(self.config.name).steps()
+        except Exception:
+            return True
+        return not steps.keys() >= set(self.config.cfg.properties)
 
     def _name(self, tools: Tools, tlc: Tlc) -> str | None:
         """The property that TLC does not name: the first that breaks alone."""

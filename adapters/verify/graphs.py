@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
+from operator import attrgetter
 from typing import Any
 
 import attrs
@@ -90,22 +91,14 @@ def compare(graph: Graph[Any], dump: dot.Dump) -> Difference | None:
 
 def _keys_of_twin(graph: Graph[Any], values: Values) -> list[Key]:
     render = Renderer()
-    names = values.variables
-    known: tuple[dict[int, int], ...] = tuple({} for _ in names)
-    keys: list[Key] = []
-    number = values.number
-    for state in graph.states:
-        key: list[int] = []
-        for place, name in enumerate(names):
-            part = getattr(state, name)
-            by_identity = known[place]
-            found = by_identity.get(id(part))
-            if found is None:
-                # The state keeps `part` alive, so its identity stays its own.
-                found = by_identity[id(part)] = number(place, render(part))
-            key.append(found)
-        keys.append(tuple(key))
-    return keys
+    columns: list[list[int]] = []
+    for place, name in enumerate(values.variables):
+        # The parts stay alive in the list, so that their identities stay their own.
+        parts = list(map(attrgetter(name), graph.states))
+        distinct = dict(zip(map(id, parts), parts, strict=True))
+        found = {key: values.number(place, render(part)) for key, part in distinct.items()}
+        columns.append([found[key] for key in map(id, parts)])
+    return list(zip(*columns, strict=True))
 
 
 def _keys_of_dump(dump: dot.Dump, values: Values) -> dict[int, Key]:
