@@ -17,6 +17,9 @@ from typing import Any, TypeVar
 
 import pytest
 
+from tenure.adapters.files.guard import GuardedFile
+from tenure.adapters.files.host import real_ports
+
 T = TypeVar("T")
 PATIENCE = 20.0
 """Seconds after which something that should happen has not: long, for a machine that is busy with other things."""
@@ -154,7 +157,7 @@ class Leads:
         """See that `what` stays false for so long."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
-            assert not what()
+            assert not what(), f"within {seconds} s: {what}"
             time.sleep(0.005)
 
     @staticmethod
@@ -243,9 +246,19 @@ class Leads:
         """What a COMMAND said that found another one running."""
         return [line for line in self.log if line.startswith("two")]
 
+    def write(self, registry: dict[str, Any]) -> None:
+        """Replace the registry as everybody does, inside the guard and by rename."""
+
+        def replace(inside: object) -> None:
+            temporary = self.registry.with_name("owners.json.test.tmp")
+            temporary.write_text(json.dumps(registry))
+            temporary.rename(self.registry)
+
+        GuardedFile(real_ports(), str(self.registry)).run(replace)
+
     def usurp(self, pid: int) -> None:
         """Another system's process takes the lease by force: it has no birth, and no heartbeat that grows old."""
-        self.registry.write_text(json.dumps({"default": {"pid": pid, "instanceId": "foreign"}}))
+        self.write({"default": {"pid": pid, "instanceId": "foreign"}})
 
     @property
     def lock(self) -> Path:

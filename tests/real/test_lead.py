@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,7 +13,7 @@ import pytest
 from tenure.adapters.lead.lock import holders, read_record
 
 if TYPE_CHECKING:
-    from tests.real.conftest import Lead, Leads
+    from tests.real.conftest import Leads
 
 STUBBORN = 'trap "" TERM INT HUP\n(trap "" TERM INT HUP; while :; do sleep 0.05; done) &\nwhile :; do sleep 0.05; done'
 """A COMMAND that forks, and of which nothing minds SIGTERM."""
@@ -191,7 +190,7 @@ def test_a_loss_without_guardian(leads: Leads) -> None:
     leads.usurp(os.getpid())
     leads.until(lambda: leads.gone(pid))
     leader.says(f"standing by behind pid {os.getpid()}")
-    leads.registry.write_text("{}")
+    leads.write({})
     assert leads.ran(2)[0] == 2
     assert leader.guardian
 
@@ -221,7 +220,7 @@ def test_a_loss_with_a_stopped_guardian(leads: Leads) -> None:
     leader.says("is stopped")
     leads.usurp(os.getpid())
     leads.until(lambda: leads.gone(pid) and leads.gone(guardian))
-    leads.registry.write_text("{}")
+    leads.write({})
     leads.ran(2)
     assert not leads.two
 
@@ -278,7 +277,7 @@ def test_a_loss_with_something_that_left_the_group(leads: Leads) -> None:
     (away,) = [int(line.split()[1]) for line in leads.log if line.startswith("away")]
     leads.usurp(os.getpid())
     leads.until(lambda: leads.gone(pid))
-    leads.registry.write_text("{}")
+    leads.write({})
     leader.says("waiting for the lock")
     leads.never(lambda: len(leads.runs) > 1, 0.3)
     os.kill(away, signal.SIGKILL)
@@ -350,7 +349,7 @@ def test_a_displaced_leader_ends_its_command(leads: Leads) -> None:
     leads.until(lambda: leads.gone(pid))
     leader.says(f"standing by behind pid {os.getpid()}")
     assert leads.entry() == {"pid": os.getpid(), "instanceId": "foreign"}
-    leads.registry.write_text("{}")
+    leads.write({})
     assert leads.ran(2)[0] == 2
 
 
