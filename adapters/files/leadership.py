@@ -16,17 +16,17 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from contextlib import suppress
-from queue import SimpleQueue
 from types import TracebackType
 from typing import Final, TypeVar
 from weakref import WeakKeyDictionary
 
 from tenure.adapters.errors import TenureError
 from tenure.adapters.files.asks import AcquireAsk, Ask, ElectAsk, ReleaseAsk, ResumeAsk, RetireAsk, SuspendAsk
+from tenure.adapters.files.keeping import Keeper
 from tenure.adapters.files.lease import LeaseRuntime, NotOwner
 from tenure.adapters.files.outcomes import Elected, Following, Lost, Outcome, Refused, Statistics, Waiting
-from tenure.adapters.files.polling import POLL_MS, Lane, Polling, at_once
+from tenure.adapters.files.polling import POLL_MS, Polling
+from tenure.adapters.files.polling_steps import at_once
 from tenure.adapters.files.process_state import ProcessState, process_state
 from tenure.adapters.files.standby import LOOKS_PER_CHECK, Standby
 from tenure.adapters.files.work import NoThreadMode, NoWork, Registration, Work
@@ -73,10 +73,7 @@ class Leadership:
         """Held by the thread that pumps."""
         self._inside: set[int] = set()
         """The threads that run the user's code, or pump: a verb there does not wait."""
-        self._news = threading.Event()
-        self._keeper: threading.Thread | None = None
-        self._lanes: dict[Lane, SimpleQueue[Callable[[], None] | None]] = {}
-        self._stopping = False
+        self._keeper: Keeper | None = None
         self._session = 0
 
     # -- verbs --------------------------------------------------------------------------------------------------------
@@ -214,29 +211,24 @@ class Leadership:
 
     def wake(self) -> None:
         """Have the keeping threads look around now. From any thread."""
-        self._news.set()
+        keeper = self._keeper
+        if keeper is not None:
+            keeper.wake()
 
     # -- keeping ------------------------------------------------------------------------------------------------------
 
     def start_keeping(self) -> None:
         """Start the daemon threads that look after the lease and run the user's code, until `stop_keeping`."""
         if self._keeper is None:
-            self._stopping = False
-            self.polling.hands = self._beside
-            self._keeper = threading.Thread(target=self._keep, name="tenure-keeper", daemon=True)
-            self._keeper.start()
+            self._keeper = Keeper(self._keep_once, self._inside)
+            self.polling.hands = self._keeper.run_beside
 
     def stop_keeping(self) -> None:
         """End them; the lease then passes unless somebody pumps."""
         keeper, self._keeper = self._keeper, None
-        self._stopping = True
-        self.wake()
-        if keeper is not None and keeper is not threading.current_thread():
-            keeper.join()
         self.polling.hands = at_once
-        for queue in self._lanes.values():
-            queue.put(None)
-        self._lanes.clear()
+        if keeper is not None:
+            keeper.stop()
 
     def close(self) -> None:
         """End the threads, and forget this runtime where it has settled. It releases nothing."""
@@ -305,7 +297,7 @@ class Leadership:
             return ask.outcome or Waiting(self.polling.trouble)
         until = None if timeout_ms is None else self._clock.fence_ms() + timeout_ms
         while ask.outcome is None:
-            if self._keeper is not None and self._keeper.is_alive():
+            if self._keeper is not None and self._keeper.alive:
                 left = 1000.0 if until is None else until - self._clock.fence_ms()
                 ask.wait(min(left, 1000.0))
             else:
@@ -317,34 +309,19 @@ class Leadership:
                 return Waiting(self.polling.trouble)
         return ask.outcome
 
-    def _keep(self) -> None:
-        while not self._stopping and not (self.polling.gone and self.polling.settled):
-            self._news.clear()
-            try:
-                due = self.pump()
-            except TenureError as error:
-                tell(self.lease.ports, "lock", "keep", error=str(error))
-                return
-            except Exception as error:
-                # A fault of this program: it is said, and the watchers go on.
-                tell(self.lease.ports, "lock", "keep", error=f"{type(error).__name__}: {error}")
-                due = max(1, self.due_ms())
-            self._news.wait(max(due, 1) / 1000)
-
-    def _beside(self, lane: Lane, job: Callable[[], None]) -> None:
-        queue = self._lanes.get(lane)
-        if queue is None:
-            queue = self._lanes[lane] = SimpleQueue()
-            threading.Thread(target=self._run_lane, args=(queue,), name=f"tenure-{lane}", daemon=True).start()
-        queue.put(job)
-
-    def _run_lane(self, queue: SimpleQueue[Callable[[], None] | None]) -> None:
-        self._inside.add(threading.get_ident())
-        while (job := queue.get()) is not None:
-            with suppress(Exception):  # it was noted where it happened
-                job()
-            self.wake()
-        self._inside.discard(threading.get_ident())
+    def _keep_once(self) -> int | None:
+        """What the keeper does again and again: it answers when, and None for never."""
+        if self.polling.gone and self.polling.settled:
+            return None
+        try:
+            return self.pump()
+        except TenureError as error:
+            tell(self.lease.ports, "lock", "keep", error=str(error))
+            return None
+        except Exception as error:
+            # A fault of this program: it is said, and the watchers go on.
+            tell(self.lease.ports, "lock", "keep", error=f"{type(error).__name__}: {error}")
+            return max(1, self.due_ms())
 
     def _report(self, outcome: Outcome) -> None:
         try:

@@ -22,9 +22,9 @@ class Work(Protocol):
     """One work, begun once in each tenure and perhaps in many tenures. No method waits for anything slow, except
     `prepare` and `clean_up` where `Leadership.start_keeping` runs them beside the watchers.
 
-    In this order: `prepare`, then `ready` until it says so, `start` inside the ownership transaction, `stop` at the
-    latest when the tenure ends, `ended` until it says so. A work that is stopped before it was started hears `stop`
-    only if `prepare` was called.
+    In this order: `prepare`, then `ready` until it says so, `start` inside the ownership transaction, `stop` when the
+    tenure ends, `ended` until it says so. `stop` follows each `prepare`, also when there was no `start`, and may come
+    while `prepare` runs in a thread.
     """
 
     def attach(self, wake: Callable[[], None]) -> None:
@@ -43,7 +43,8 @@ class Work(Protocol):
         and nothing may run then."""
 
     def stop(self) -> None:
-        """The tenure ends: begin to end what runs and return at once. May be called when nothing runs, or twice."""
+        """The tenure ends: begin to end what runs and return at once. Called once for each `prepare`, also when nothing
+        runs."""
 
     def ended(self) -> Ended | None:
         """None while anything runs that `start` began."""
