@@ -1,0 +1,194 @@
+"""One run: start the processes, disturb them for a while, end them, and ask the models to explain what they did."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import time
+import traceback
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+from tenure.adapters.errors import TenureError
+from tenure.adapters.files.timings import Timings
+from tenure.adapters.trace.check import check
+from tenure.adapters.trace.lines import read
+from tenure.adapters.trace.search import Limits
+from tenure.adapters.verify.real.worker import Faults, Room, interleaved, work
+
+SCALE: Final = 1 / 20
+"""Real runs are that much faster than real (DESIGN 7)."""
+KINDS: Final[Mapping[str, Faults]] = {
+    "kill": Faults(),
+    "stop": Faults(kill=False, stop=True),
+    "kill and stop": Faults(stop=True),
+    "failing calls": Faults(fail=0.03),
+    "reused pids": Faults(reuse=True),
+    "clock steps": Faults(clock=True),
+    "everything": Faults(stop=True, fail=0.02, reuse=True, clock=True),
+}
+"""What runs do, in turn."""
+MODULES: Final = ("FileTransaction", "LeaderElection", "PollingOwnership")
+"""The modules whose events a run records."""
+
+
+@attrs.frozen
+class RunPlan:
+    """What a run is: its number gives its kind and its chances."""
+
+    number: int
+    leases: float = 3.5
+    """How many leases it lasts."""
+    processes: int = 3
+    scale: float = SCALE
+    seconds: float = 60.0
+    """What the search for an explanation may take."""
+
+    @property
+    def kind(self) -> str:
+        """The name of what is done to the processes."""
+        return list(KINDS)[self.number % len(KINDS)]
+
+
+@attrs.frozen
+class RunResult:
+    """What came of a run, by module: `events` recorded, and `problems` (empty where everything is explained)."""
+
+    number: int
+    kind: str
+    seconds: float
+    kills: int
+    stops: int
+    effects: int
+    events: dict[str, int]
+    problems: dict[str, str]
+    limits: dict[str, str]
+    room: str = ""
+    """Where the trace was left, if there is a problem."""
+
+
+def run(plan: RunPlan, place: Path) -> RunResult:
+    """Do one run in `place`, which is removed again if nothing is wrong. Nobody of it lives on afterwards."""
+    started = time.monotonic()
+    room = Room(place)
+    for directory in (room.agent, room.trace, room.pids):
+        directory.mkdir(parents=True)
+    chance = random.Random(plan.number)
+    faults = KINDS[plan.kind]
+    timings = Timings().scaled(plan.scale)
+    crowd = _Crowd(room, faults, timings, plan, chance)
+    try:
+        crowd.disturb()
+    finally:
+        crowd.end()
+    lines = room.effects.read_text(encoding="ascii").splitlines() if room.effects.exists() else []
+    problems, limits, events = {}, {}, {}
+    try:
+        trace = read([room.trace])
+    except TenureError as error:
+        return _result(plan, started, crowd, lines, {}, dict.fromkeys(MODULES, str(error)), {}, room)
+    for module in MODULES:
+        events[module] = sum(event.module == module for event in trace.events)
+        if not events[module]:
+            problems[module] = "nothing was recorded"
+    verdict = check(trace, Limits(seconds=plan.seconds))
+    if not verdict:
+        said = limits if verdict.limit else problems
+        for module in MODULES if verdict.first is None else (verdict.first.module,):
+            said[module] = str(verdict)
+    wrong = interleaved(lines)
+    if wrong:
+        problems["LeaderElection"] = wrong
+    return _result(plan, started, crowd, lines, events, problems, limits, room)
+
+
+def _result(
+    plan: RunPlan,
+    started: float,
+    crowd: _Crowd,
+    lines: list[str],
+    events: dict[str, int],
+    problems: dict[str, str],
+    limits: dict[str, str],
+    room: Room,
+) -> RunResult:
+    if not problems:
+        shutil.rmtree(room.root, ignore_errors=True)
+    return RunResult(
+        plan.number, plan.kind, round(time.monotonic() - started, 2), crowd.kills, crowd.stops, len(lines) // 2,
+        events, problems, limits, str(room.root) if problems else "",
+    )  # fmt: skip
+
+
+class _Crowd:
+    """The processes of a run, forked from this one: it has no threads, and everything is imported."""
+
+    def __init__(self, room: Room, faults: Faults, timings: Timings, plan: RunPlan, chance: random.Random) -> None:
+        self.room, self.faults, self.timings, self.plan, self.chance = room, faults, timings, plan, chance
+        self.pids: dict[int, int] = {}
+        self.stopped: dict[int, float] = {}
+        self.born = 0
+        self.kills = 0
+        self.stops = 0
+        for slot in range(plan.processes):
+            self._start(slot)
+
+    def _start(self, slot: int) -> None:
+        self.born += 1
+        seed = self.plan.number * 10_000 + self.born
+        pid = os.fork()
+        if pid == 0:
+            status = 70
+            try:
+                work(self.room, self.faults, slot, seed, self.timings)
+            except BaseException:
+                with suppress(OSError):
+                    (self.room.root / f"died.{os.getpid()}").write_text(traceback.format_exc(), encoding="utf-8")
+            finally:
+                os._exit(status)
+        self.pids[slot] = pid
+
+    def disturb(self) -> None:
+        """Until the time is over: kill, stop, continue; a killed one is replaced."""
+        lease = self.timings.stale_ms / 1000
+        end = time.monotonic() + self.plan.leases * lease
+        while (left := end - time.monotonic()) > 0:
+            time.sleep(min(left, self.chance.expovariate(3 / lease)))
+            now = time.monotonic()
+            for slot, until in list(self.stopped.items()):
+                if now >= until:
+                    os.kill(self.pids[slot], signal.SIGCONT)
+                    del self.stopped[slot]
+            slot = self.chance.randrange(self.plan.processes)
+            if slot in self.stopped:
+                continue
+            if self.faults.stop and (not self.faults.kill or self.chance.random() < 0.5):
+                os.kill(self.pids[slot], signal.SIGSTOP)
+                self.stopped[slot] = now + self.chance.uniform(0.1, 2) * lease
+                self.stops += 1
+            elif self.faults.kill:
+                self._end(slot)
+                self.kills += 1
+                self._start(slot)
+
+    def end(self) -> None:
+        """Kill and reap everybody."""
+        for slot in list(self.pids):
+            self._end(slot)
+
+    def _end(self, slot: int) -> None:
+        pid = self.pids.pop(slot)
+        self.stopped.pop(slot, None)
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+        _, status = os.waitpid(pid, 0)
+        if os.WIFEXITED(status):
+            said = self.room.root / f"died.{pid}"
+            text = said.read_text(encoding="utf-8") if said.exists() else f"status {status}"
+            raise RuntimeError(f"a process of the run ended by itself: {text}")
