@@ -252,7 +252,7 @@ class LeaderElection(World[State]):
             Action("Mint", self._mint, each),
             Action("Abandon", self._abandon, each),
             Action("Raise", self._raise, each),
-            Action("FailRaise", self._fail_raise, each),
+            Action("FailRaise", self._fail_raise, tuple((r, x) for r in self.runtimes for x in (False, True))),
             Action("Write", self._write, each),
             Action("FailWrite", self._fail_write, each),
             Action("LoseWrite", self._lose_write, tuple((r, x) for r in self.runtimes for x in (False, True))),
@@ -570,8 +570,9 @@ class LeaderElection(World[State]):
         for after in self._told(state, runtime, self.raised[True]):
             yield _next(after, highwater=state.node[runtime].tenure.epoch)
 
-    def _fail_raise(self, state: State, runtime: str) -> Iterable[State]:
-        return self._told(state, runtime, self.raised[False], "write")
+    def _fail_raise(self, state: State, runtime: str, landed: bool) -> Iterable[State]:
+        for after in self._told(state, runtime, self.raised[False], "write"):
+            yield _next(after, highwater=state.node[runtime].tenure.epoch) if landed else after
 
     def _landed(self, state: State, runtime: str) -> State:
         """The file as it is once the write of `runtime` is in place, and who is displaced by it in its time."""

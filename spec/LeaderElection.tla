@@ -37,7 +37,7 @@ Next ==
     \/ \E r \in Runtimes : Mint(r)
     \/ \E r \in Runtimes : Abandon(r)
     \/ \E r \in Runtimes : Raise(r)
-    \/ \E r \in Runtimes : FailRaise(r)
+    \/ \E r \in Runtimes, landed \in BOOLEAN : FailRaise(r, landed)
     \/ \E r \in Runtimes : Write(r)
     \/ \E r \in Runtimes : FailWrite(r)
     \/ \E r \in Runtimes, landed \in BOOLEAN : LoseWrite(r, landed)

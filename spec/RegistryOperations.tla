@@ -100,12 +100,13 @@ Raise(r) ==
     /\ Places(r)
     /\ UNCHANGED <<entry, readable, guard, flight, fence, evicted, budget>>
 
-(* Durable first: without the mark there is no entry. *)
-FailRaise(r) ==
+(* Durable first: without the mark there is no entry. It may be in place all the same, and is never lowered. *)
+FailRaise(r, landed) ==
     /\ guard = r /\ node[r].phase = "raising"
     /\ Spend("write")
+    /\ highwater' = IF landed THEN node[r].tenure.epoch ELSE highwater
     /\ IF Guard("mark_is_durable", FALSE) THEN Places(r) ELSE Forgets(r, "idle")
-    /\ UNCHANGED <<entry, readable, highwater, guard, flight, fence, evicted>>
+    /\ UNCHANGED <<entry, readable, guard, flight, fence, evicted>>
 
 (* What the file says once the write of r is done: the whole draft; nothing happened to what it leaves alone. *)
 Written(r) ==

@@ -62,7 +62,11 @@ class LeaderElections(Instance[State]):
     """One registry, and every runtime that was seen at it."""
 
     module: ClassVar[str] = "LeaderElection"
-    parameters: ClassVar[Mapping[str, tuple[str, ...]]] = {"LoseWrite": ("landed",), "Switch": ("key",)}
+    parameters: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "FailRaise": ("landed",),
+        "LoseWrite": ("landed",),
+        "Switch": ("key",),
+    }
     environment: ClassVar[frozenset[str]] = frozenset(
         ["Crash", "Pass", "Age", "SetClock", "ForeignTakes", "ForeignDies", "Tear", "Mend", "Arrive"]
     )
