@@ -55,6 +55,8 @@ LOST: Final[Mapping[str, Mapping[str, int]]] = {
     "committing": {"Land": 2},
 }
 """By phase, what a process may have done last, whose record was lost with it."""
+LANDING: Final = frozenset({"FailRaise", "LoseWrite"})
+"""Of which nobody knows whether the file was replaced."""
 WRITING: Final = frozenset({"placing", "renewing", "deleting"})
 
 
@@ -153,7 +155,7 @@ class LeaderElections(Instance[State]):
         process = self.election.process
         node = state.node[me]
         names = LOST if process[me] in ended else OMITTED
-        yield from hidden_of(names, node.phase, me)
+        yield from _hidden(names, node.phase, me)
         if holder == me:
             if node.phase in SETTLED:
                 yield Hidden(1, "Leave", (me,))
@@ -166,7 +168,7 @@ class LeaderElections(Instance[State]):
             if other.phase in SETTLED:
                 yield Hidden(1, "Leave", (holder,))
             elif over or other.phase in OMITTED:
-                yield from hidden_of(LOST if over else OMITTED, other.phase, holder, 1)
+                yield from _hidden(LOST if over else OMITTED, other.phase, holder, 1)
             if over:
                 yield Hidden(3, "Crash", (process[holder],))
         key = node.key
@@ -200,7 +202,7 @@ class LeaderElections(Instance[State]):
                 yield Hidden(1, "Arrive", (runtime,))
 
     def _all_of(self, state: State, runtime: str) -> Iterable[Hidden]:
-        yield from hidden_of(LOST, state.node[runtime].phase, runtime, 3)
+        yield from _hidden(LOST, state.node[runtime].phase, runtime, 3)
         if state.guard in FREE and state.node[runtime].phase != "off":
             yield Hidden(3, "Begin", (runtime,))
 
@@ -238,3 +240,12 @@ class LeaderElections(Instance[State]):
         guard = f"in the transaction: {state.guard}"
         busy = ", ".join(f"{r} {n.phase}" for r, n in state.node.items() if n.phase not in ("off", "idle"))
         return f"{entries}; {guard}; {busy or 'nobody owns or acquires'}"
+
+
+def _hidden(names: Mapping[str, Mapping[str, int]], phase: str, node: str, extra: int = 0) -> Iterable[Hidden]:
+    """`hidden_of`; what may have landed or not is tried both ways."""
+    for step in hidden_of(names, phase, node, extra):
+        if step.action in LANDING:
+            yield from (Hidden(step.cost, step.action, (node, landed)) for landed in (False, True))
+        else:
+            yield step
