@@ -50,6 +50,8 @@ def lead(
     from tenure.adapters.lead.supervisor import FORWARDED, Supervisor, to_stderr
     from tenure.machines.lease import DEFAULT_KEY
 
+    for descriptor in range(3):
+        _open_if_closed(descriptor)
     where, key = agent_directory(directory), registry_key(profile)
     if not command:
         raise TenureError("lead: no COMMAND; say what to run: tenure lead DIR -- COMMAND...")
@@ -80,3 +82,11 @@ def lead(
         supervisor=os.getpid(),
     )
     raise typer.Exit(Supervisor(real_ports(), where, key, timings, work, to_stderr).run())
+
+
+def _open_if_closed(descriptor: int) -> None:
+    """A standard stream that somebody closed: else the lock would have its number, and COMMAND would write to it."""
+    try:
+        os.fstat(descriptor)
+    except OSError:
+        os.open(os.devnull, os.O_RDWR)

@@ -226,21 +226,24 @@ class Hired:
     channel: Channel
 
 
-def hire(lease: Shared, work: Work, clock: Clock, *, inherited: tuple[Channel, ...] = ()) -> Hired:
-    """Fork a guardian. The calling process has one thread, and calls this before it has anything to hide: the guardian
-    keeps all of its open descriptors but the channels `inherited`."""
+def hire(lease: Shared, work: Work, clock: Clock) -> Hired:
+    """Fork a guardian. The calling process has one thread. Raises `TenureError` when there can be no process."""
     mine, its = channels()
     # No signal between the fork and the guardian's own handlers: it would ring in the supervisor.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     try:
         pid = os.fork()
         if pid == 0:
-            for channel in (mine, *inherited):
-                channel.close()
+            mine.close()
             _guard(its, lease, work, clock)
+    except OSError as error:
+        mine.close()
+        raise TenureError(
+            f"no process for a guardian: {error.strerror}; lead again when the machine has room"
+        ) from error
     finally:
+        its.close()
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-    its.close()
     return Hired(pid, mine)
 
 

@@ -17,7 +17,7 @@ from tenure.adapters.errors import TenureError
 from tenure.adapters.files.directory import AgentDirectory
 from tenure.adapters.files.guard import GuardBusy, GuardDamaged, GuardLost
 from tenure.adapters.files.lease import LeaseRuntime
-from tenure.adapters.files.outcomes import Elected, Failed, Left, Lost, Outcome
+from tenure.adapters.files.outcomes import Elected, Failed, Left, Lost, Outcome, Refused
 from tenure.adapters.files.polling import Polling
 from tenure.adapters.files.timings import Timings
 from tenure.adapters.files.work import NoThreadMode
@@ -28,12 +28,14 @@ from tenure.adapters.lead.guardian import Work
 from tenure.adapters.lead.standby import Standby
 from tenure.adapters.ports import Ports
 from tenure.machines import polling_messages as own
-from tenure.machines.lease import INACTIVE, STALE
+from tenure.machines.lease import ACTIVE_ELSEWHERE
 
 FORWARDED: Final = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 """Signals that COMMAND gets; they end a supervisor that has none. SIGHUP is one of them because a lost terminal must
 not leave COMMAND without its supervisor."""
 _BAD_INPUT: Final = 2
+_ROUNDS: Final = 2
+"""How often the registry is looked at before the next wait: once more when the lease was not to be had after all."""
 
 
 class Supervisor:
@@ -62,6 +64,8 @@ class Supervisor:
         self._status: int | None = None
         """How this process will exit, once it owns nothing any more."""
         self._error: TenureError | None = None
+        self._refused = False
+        """The lease was not to be had just now, so this process looks again before it asks again."""
 
     def run(self) -> int:
         """Stand by and lead, until COMMAND ends by itself or a signal asks for the end; the exit status. Raises
@@ -81,7 +85,9 @@ class Supervisor:
     def _turn(self) -> bool:
         """All that is due, then wait; whether everything is over."""
         self._drive()
-        if self._polling.settled and self._polling.phase == "idle":
+        for _ in range(_ROUNDS):
+            if not (self._polling.settled and self._polling.phase == "idle"):
+                break
             if self._rest():
                 return True
             self._drive()
@@ -117,10 +123,17 @@ class Supervisor:
         if not view.readable:
             self._fail(TenureError(f"{self._lease.directory.registry}: {view.problem}; mend it, or run tenure doctor"))
             return True
-        if view.state in (INACTIVE, STALE):
+        if view.state != ACTIVE_ELSEWHERE and not self._refused:
             self._standby.close()
             self._polling.offer(own.Start(interactive=True, alone=True), "Start")
-        elif view.entry is not None:
+            return False
+        self._refused = False
+        if view.entry is not None:
+            if view.entry.pid <= 0 and view.entry.heartbeat_ms is None:
+                # It can neither be seen to die nor grow old: to stand by would be for ever.
+                registry = self._lease.directory.registry
+                self._fail(TenureError(f"{registry}: {self._lease.key}.pid is no process; remove this entry by hand"))
+                return True
             self._standby.behind(view.entry)
             self._tell(f"standing by behind pid {view.entry.pid}")
         return False
@@ -129,6 +142,8 @@ class Supervisor:
         match outcome:
             case Elected(epoch):
                 self._tell(f"leading with epoch {epoch}")
+            case Refused():
+                self._refused = True
             case Lost():
                 self._tell(f"{outcome}; COMMAND is ended")
             case Failed(error, cause):

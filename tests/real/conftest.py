@@ -177,6 +177,7 @@ class Leads:
         self.directory = root / "agent"
         self.directory.mkdir()
         self._count = 0
+        self._held: list[subprocess.Popen[bytes]] = []
 
     def start(
         self,
@@ -260,6 +261,25 @@ class Leads:
         """Another system's process takes the lease by force: it has no birth, and no heartbeat that grows old."""
         self.write({"default": {"pid": pid, "instanceId": "foreign"}})
 
+    def holder(self) -> int:
+        """The pid of a process that is inside the guard, and stays."""
+        name = str(uuid.uuid4())
+        staged, guard = self.root / "staged", self.registry.with_name("owners.json.transaction")
+        staged.mkdir()
+        guard.parent.mkdir(parents=True, exist_ok=True)
+        process = subprocess.Popen(["sleep", "1000"], cwd=self.root)
+        self._held.append(process)
+        payload = {"pid": process.pid, "acquiredAtMs": 1, "generation": name}
+        (staged / f"owner.{name}.json").write_text(json.dumps(payload))
+
+        def publish() -> bool:
+            with suppress(OSError):
+                staged.rename(guard)
+            return not staged.exists()
+
+        until(publish)
+        return process.pid
+
     @property
     def lock(self) -> Path:
         """The lock that COMMAND keeps."""
@@ -288,6 +308,8 @@ class Leads:
             return found
 
         until(lambda: not left())
+        for process in self._held:
+            process.wait(PATIENCE)
 
 
 def children(pid: int) -> list[int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import time
@@ -375,26 +374,12 @@ def test_profiles_lead_beside_each_other(leads: Leads) -> None:
 def test_a_lease_is_kept_through_a_busy_guard(leads: Leads) -> None:
     """A guard that another holds for a while is waited for; who stands by waits as well."""
     leader, second = leads.pair(lease=2)
-    guard = leads.registry.with_name("owners.json.transaction")
-    staged = guard.with_name("staged")
-    staged.mkdir()
-    name = "0a0a0a0a-0000-4000-8000-000000000000"
-    payload = {"pid": os.getpid(), "acquiredAtMs": 1, "generation": name}
-    (staged / f"owner.{name}.json").write_text(json.dumps(payload))
-
-    def publish() -> bool:
-        try:
-            staged.rename(guard)
-        except OSError:
-            return False
-        return True
-
-    leads.until(publish)
+    holder = leads.holder()
     leads.never(lambda: leads.gone(leads.runs[0][1]), 0.8)
     leader.kill()
     second.says("waiting: ")
     assert len(leads.runs) == 1
-    guard.rename(guard.with_name("done"))
+    os.kill(holder, signal.SIGKILL)
     leads.ran(2)
 
 

@@ -1,0 +1,155 @@
+"""`tenure lead` and what a person has to mend: one line, exit 2, and nothing on disk is different."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.real.conftest import Leads
+
+UUID = "0a0a0a0a-0000-4000-8000-000000000000"
+
+
+def snapshot(directory: Path) -> dict[str, object]:
+    """All that is below a directory: bytes of files, targets of links, names of directories."""
+    found: dict[str, object] = {}
+    for path in sorted(directory.rglob("*")):
+        kind = path.readlink() if path.is_symlink() else path.read_bytes() if path.is_file() else None
+        found[str(path.relative_to(directory))] = kind
+    return found
+
+
+def refused(leads: Leads, named: str, *command: str, **options: object) -> None:
+    """A lead with this input ends with one line that names it, and changes nothing."""
+    before = snapshot(leads.directory)
+    lead = leads.start(*(command or ("touch", str(leads.directory / "ran"))), **options)  # type: ignore[arg-type]
+    assert lead.ends() == 2, lead.said
+    assert len(lead.said.splitlines()) == 1, lead.said
+    assert named in lead.said
+    assert before == snapshot(leads.directory)
+    leads.until(lambda: not leads.processes())
+
+
+REGISTRIES = ['{"default": {"pid": 1', "[1]", '"text"', "", '{"default": {"pid": 1.5}}', '{"default": {"pid": -4}}']
+
+
+@pytest.mark.parametrize("text", REGISTRIES)
+def test_a_damaged_registry(leads: Leads, text: str) -> None:
+    """Torn, no object, empty, an implausible pid: nobody can tell who leads."""
+    leads.registry.parent.mkdir(parents=True)
+    leads.registry.write_text(text)
+    refused(leads, "owners.json")
+
+
+def test_a_damaged_mark(leads: Leads) -> None:
+    """Which epochs have been used is not known: none is given out."""
+    leads.registry.parent.mkdir(parents=True)
+    leads.registry.with_name("epochs.json").write_text("torn")
+    refused(leads, "epochs.json")
+
+
+GUARDS: dict[str, dict[str, str]] = {
+    "two files": {f"owner.{UUID}.json": "{}", "another": ""},
+    "a foreign name": {"who.json": "{}"},
+    "bad JSON": {f"owner.{UUID}.json": '{"pid": '},
+    "an implausible pid": {f"owner.{UUID}.json": json.dumps({"pid": 0, "acquiredAtMs": 1, "generation": UUID})},
+    "another generation": {f"owner.{UUID}.json": json.dumps({"pid": 1, "acquiredAtMs": 1, "generation": UUID[::-1]})},
+}
+
+
+@pytest.mark.parametrize("name", GUARDS)
+def test_an_unverifiable_guard(leads: Leads, name: str) -> None:
+    """Somebody may be inside: nobody enters."""
+    guard = leads.registry.with_name("owners.json.transaction")
+    guard.mkdir(parents=True)
+    for file, text in GUARDS[name].items():
+        (guard / file).write_text(text)
+    refused(leads, "owners.json.transaction")
+
+
+def test_a_guard_that_is_a_link(leads: Leads) -> None:
+    """Not followed."""
+    leads.registry.parent.mkdir(parents=True)
+    leads.registry.with_name("owners.json.transaction").symlink_to("/nowhere")
+    refused(leads, "owners.json.transaction")
+
+
+@pytest.mark.parametrize("kind", ["directory", "link", "pipe"])
+def test_a_lock_that_is_no_file(leads: Leads, kind: str) -> None:
+    """Found before there is anything to lead."""
+    leads.lock.parent.mkdir(parents=True)
+    if kind == "directory":
+        leads.lock.mkdir()
+    elif kind == "link":
+        leads.lock.symlink_to(leads.root / "elsewhere")
+    else:
+        os.mkfifo(leads.lock)
+    refused(leads, "lead.lock")
+
+
+def test_a_directory_that_is_not_there(leads: Leads) -> None:
+    """It is not made."""
+    refused(leads, "nowhere: no such directory", directory=leads.root / "nowhere")
+    assert not (leads.root / "nowhere").exists()
+
+
+def test_a_directory_that_cannot_be_written(leads: Leads) -> None:
+    """Where nothing can be made, nobody leads."""
+    refused(leads, "/proc/self", directory=Path("/proc/self"))
+    (leads.directory / "tmp").write_text("a file")
+    refused(leads, str(leads.directory / "tmp"))
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_read_only_directory(leads: Leads) -> None:
+    """The same, of a directory that belongs to somebody else."""
+    leads.directory.chmod(0o500)
+    refused(leads, str(leads.directory))
+
+
+@pytest.mark.parametrize("profile", ["main", "Work", "a-b", "x" * 33])
+def test_a_profile_that_is_no_name(leads: Leads, profile: str) -> None:
+    """Names are those of locks.md 1."""
+    refused(leads, f"profile '{profile}'", options=["--profile", profile])
+
+
+@pytest.mark.parametrize("command", ["no-such-command", "./no-such-command", "/no/such/command"])
+def test_a_command_that_is_not_there(leads: Leads, command: str) -> None:
+    """Found before there is anything to lead."""
+    refused(leads, f"{command}: command not found", command)
+
+
+def test_no_command(leads: Leads) -> None:
+    """Said, with how to say it."""
+    lead = leads.start()
+    assert lead.ends() == 2
+    assert lead.said == "tenure: lead: no COMMAND; say what to run: tenure lead DIR -- COMMAND...\n"
+    assert list(leads.directory.iterdir()) == []
+
+
+@pytest.mark.parametrize("options", [["--lease", "0"], ["--lease", "soon"], ["--kill-after", "-1"], ["--leas", "1"]])
+def test_options_that_are_none(leads: Leads, options: list[str]) -> None:
+    """Usage."""
+    assert leads.start("true", lease=None, options=options).ends() == 2
+    assert list(leads.directory.iterdir()) == []
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+def test_a_guard_that_is_held_is_no_bad_input(leads: Leads, stopped: bool) -> None:
+    """Whoever is inside, running or stopped, is waited for."""
+    holder = leads.holder()
+    if stopped:
+        os.kill(holder, signal.SIGSTOP)
+        leads.until(lambda: leads.stopped(holder))
+    lead = leads.shell()
+    lead.says("waiting: ")
+    assert str(holder) in lead.said
+    leads.never(lambda: lead.status is not None or leads.runs, 0.4)
+    os.kill(holder, signal.SIGKILL)
+    leads.ran(1)
