@@ -9,15 +9,21 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, TypeVar
 
+import attrs
 import typer
 from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
 from tenure.adapters.commands.root import app, terminal
+from tenure.adapters.files.timings import DEFAULT, Timings
 
 Directory = Annotated[Path, typer.Argument(metavar="DIR", help="The agent directory.")]
 T = TypeVar("T")
+Lease = Annotated[
+    float,
+    typer.Option(metavar="SECONDS", min=0.1, max=86_400.0, help="How long a lease lasts; the same for all of DIR."),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 _STYLES = {"good": "green", "quiet": "", "warn": "yellow", "bad": "bold red"}
@@ -31,6 +37,7 @@ def status(
     profile: Annotated[
         str | None, typer.Option(metavar="NAME", help="Only this profile's key; all that are there by default.")
     ] = None,
+    lease: Lease = 8.0,
     as_json: AsJson = False,
     watch: Annotated[bool, typer.Option("--watch", help="Look again every second, until interrupted.")] = False,
 ) -> None:
@@ -50,10 +57,10 @@ def status(
 
     where = agent_directory(directory)
     key = None if profile is None else registry_key(profile)
-    ports = real_ports()
+    ports, timings = real_ports(), _timings(lease)
 
     def look() -> looking.Status:
-        return looking.status(ports, where, key, locks=lambda path: (read_record(path), holders(path)))
+        return looking.status(ports, where, key, timings, lambda path: (read_record(path), holders(path)))
 
     if as_json:
         for found in _again(look, watch):
@@ -83,6 +90,7 @@ def doctor(
     probe: Annotated[
         bool, typer.Option("--probe", help="Heal nothing: measure what this directory and this platform give.")
     ] = False,
+    lease: Lease = 8.0,
     as_json: AsJson = False,
 ) -> None:
     """Move what is damaged in DIR to DIR/tmp/telegram/recovery, if no live owner can be shown, and sweep what dead
@@ -110,12 +118,17 @@ def doctor(
             ]
             _print(console, [Text(where.root, style="bold"), *said, Text(probe_report.verdict(found))])
         raise typer.Exit(0 if found.fit else 1)
-    report = care.care(real_ports(), where)
+    report = care.care(real_ports(), where, _timings(lease))
     if as_json:
         sys.stdout.write(json.dumps(care.as_json(report), indent=2) + "\n")
     else:
         _print(console, [Text(line) for line in care.lines(report)])
     raise typer.Exit(0 if report.healthy else 1)
+
+
+def _timings(lease: float) -> Timings:
+    """Those of a directory with leases of so many seconds. The guard is waited for as long as anywhere."""
+    return attrs.evolve(DEFAULT, stale_ms=round(lease * 1000))
 
 
 def _again(look: Callable[[], T], watch: bool) -> Iterator[T]:

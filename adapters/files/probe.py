@@ -76,6 +76,13 @@ def _renames(files: Files, place: str) -> Iterator[Row]:
     def path(*names: str) -> str:
         return os.path.join(place, *names)
 
+    refused = _refused(lambda: files.create(path("first"), b"2"))
+    yield _must(
+        "exclusive create",
+        bool(refused) and files.read(path("first")) == b"1",
+        f"refused ({refused})",
+        "no file is overwritten by its making",
+    )
     for name in ("one", "two", "three", "four", "empty"):
         files.make_directory(path(name))
     files.create(path("one", "a"), b"")
@@ -93,11 +100,10 @@ def _renames(files: Files, place: str) -> Iterator[Row]:
     refused = _refused(lambda: files.rename(path("four"), path("empty")))
     found = f"refused ({refused})" if refused else "replaces it"
     yield Row("rename onto an empty one", found, "an empty directory is no guard: it is looked for first", "quiet")
-    refused = _refused(lambda: files.create(path("first"), b"2"))
-    yield _must("exclusive create", bool(refused), f"refused ({refused})", "no file is overwritten by its making")
-    files.create(path("second"), b"2")
-    failed = _refused(lambda: files.rename(path("second"), path("first")))
-    whole = not failed and files.read(path("first")) == b"2"
+    files.create(path("old"), b"1")
+    files.create(path("new"), b"2")
+    failed = _refused(lambda: files.rename(path("new"), path("old")))
+    whole = not failed and files.read(path("old")) == b"2"
     yield _must("rename over a file", whole, "replaces it", "readers see the old registry or the new one")
     failed = _refused(lambda: files.sync(place))
     if failed:

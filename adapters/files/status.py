@@ -5,7 +5,7 @@ A snapshot, not a proof: every line was true at its own moment. `as_json` has a 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import attrs
 
@@ -20,12 +20,12 @@ from tenure.adapters.files.looks import (
     RegistryLook,
     Seen,
     look_at_guard,
-    look_at_process,
     look_at_registry,
 )
 from tenure.adapters.files.timings import DEFAULT, Timings
 from tenure.adapters.lead.lock import Holder, Record
 from tenure.adapters.ports import Ports
+from tenure.machines.identity import Epoch
 from tenure.machines.lease import DEFAULT_KEY, INACTIVE
 
 Locks = Callable[[str], tuple[Record | None, tuple[Holder, ...]]]
@@ -41,16 +41,15 @@ def no_locks(path: str) -> tuple[Record | None, tuple[Holder, ...]]:
 class LockLook:
     """The lock that COMMAND of ``tenure lead`` (or CMD of ``tenure commit``) and its descendants keep.
 
-    `record` is who took it last, `holders` who has it now. `heirless`: somebody has it while no live owner leads under
-    its key, so a successor waits (the guardian was killed or stopped, or COMMAND has left it)."""
+    `record` is who took it last, `holders` who has it now. `orphaned`: what has it was started under a tenure that is
+    over, so nobody's COMMAND starts (the guardian was killed or stopped, or COMMAND has left it)."""
 
     key: str
     path: str
     exists: bool
     record: Record | None = None
     holders: tuple[Holder, ...] = ()
-    guardian: Seen | None = None
-    heirless: bool = False
+    orphaned: bool = False
 
 
 @attrs.frozen
@@ -117,7 +116,7 @@ def _status(ports: Ports, directory: AgentDirectory, key: str | None, timings: T
     keys = tuple(entries.get(k, EntryLook(k, None, INACTIVE)) for k in wanted)
     names = names_in(ports, directory.state)
     locked = wanted if key is not None else sorted({*wanted, *_locked_keys(names)}, key=lambda k: (k != DEFAULT_KEY, k))
-    live = {e.key for e in keys if e.live}
+    epochs = {e.key: e.entry.leader_epoch for e in keys if e.live and e.entry is not None}
     return Status(
         directory=directory.root,
         stale_ms=timings.stale_ms,
@@ -125,8 +124,8 @@ def _status(ports: Ports, directory: AgentDirectory, key: str | None, timings: T
         keys=keys,
         guard=look_at_guard(ports, directory.guard),
         recovery_guard=look_at_guard(ports, f"{directory.recovery_guard}.transaction"),
-        work=tuple(_lock(ports, k, directory.work_lock(k), locks, k in live) for k in locked),
-        commit=tuple(_lock(ports, k, directory.commit_lock(k), locks, True) for k in locked),
+        work=tuple(_work(_lock(ports, k, directory.work_lock(k), locks), epochs) for k in locked),
+        commit=tuple(_lock(ports, k, directory.commit_lock(k), locks) for k in locked),
         marks=look_at_marks(ports, directory.high_water),
         debris=lying(ports, directory),
         quarantined=tuple(names_in(ports, directory.quarantine)),
@@ -172,12 +171,18 @@ def _locked_keys(names: tuple[str, ...]) -> set[str]:
     return found
 
 
-def _lock(ports: Ports, key: str, path: str, locks: Locks, owned: bool) -> LockLook:
+def _lock(ports: Ports, key: str, path: str, locks: Locks) -> LockLook:
     if ports.files.kind(path) == "absent":
         return LockLook(key, path, False)
     record, holders = locks(path)
-    guardian = None if record is None else look_at_process(ports, record.guardian, None)
-    return LockLook(key, path, True, record, holders, guardian, heirless=bool(holders) and not owned)
+    return LockLook(key, path, True, record, holders)
+
+
+def _work(look: LockLook, epochs: Mapping[str, Epoch | None]) -> LockLook:
+    """With what is known of the tenures that last: `epochs` of live owners by key."""
+    if not look.holders or look.record is None:
+        return attrs.evolve(look, orphaned=bool(look.holders) and look.key not in epochs)
+    return attrs.evolve(look, orphaned=epochs.get(look.key) != look.record.epoch)
 
 
 # -- the shape of --json --------------------------------------------------------
@@ -273,5 +278,5 @@ def _lock_json(lock: LockLook) -> Json:
             "epoch": record.epoch,
             "command": list(record.command),
         },
-        "heirless": lock.heirless,
+        "orphaned": lock.orphaned,
     }

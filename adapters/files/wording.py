@@ -103,9 +103,11 @@ def lock(look: LockLook, what: str) -> Line | None:
     if look.record is not None:
         record = look.record
         role = {record.guardian: "guardian", record.pid: "COMMAND"}
-        roles = [f"{role[h.pid]} {h.pid}" for h in look.holders if h.pid in role]
+        roles = [f"the {role[h.pid]} {h.pid}" for h in look.holders if h.pid in role]
         text += f"; epoch {record.epoch}" + (f", of them {', '.join(roles)}" if roles else "")
-    return Line(label, text, "warn" if look.heirless else "quiet")
+        if record.guardian not in {h.pid for h in look.holders}:
+            text += f"; its guardian, pid {record.guardian}, has gone"
+    return Line(label, text, "warn" if look.orphaned else "quiet")
 
 
 def lines(found: Status, wall_ms: int) -> tuple[Line, ...]:
@@ -155,8 +157,9 @@ def advice(found: Status, wall_ms: int) -> tuple[str, ...]:
         )
     for look in found.keys:
         said += _about_entry(look)
+    leaders = {look.key: look for look in found.keys}
     for work in found.work:
-        said += _about_work(work)
+        said += _about_work(work, leaders.get(work.key))
     return tuple(said)
 
 
@@ -197,13 +200,19 @@ def _about_entry(look: EntryLook) -> list[str]:
     return said
 
 
-def _about_work(look: LockLook) -> list[str]:
-    if not look.heirless:
+def _about_work(look: LockLook, leader: EntryLook | None) -> list[str]:
+    """Why a leader's COMMAND does not start, or who has lost its guardian."""
+    if not look.orphaned:
         return []
+    over = "an earlier leader" if look.record is None else f"epoch {look.record.epoch}, which is over,"
+    waits = "the next leader"
+    if leader is not None and leader.live and leader.owner is not None:
+        waits = f"pid {leader.owner.pid}, which leads,"
     pids = " ".join(str(h.pid) for h in look.holders)
-    said = [f"{look.key}: nobody leads, and COMMAND of an earlier leader keeps {look.path}: a successor starts its own "
-            f"when that has ended; end it with kill {pids}"]  # fmt: skip
+    said = [
+        f"{look.key}: COMMAND of {over} keeps {look.path}: {waits} starts its own when that ends; end it: kill {pids}"
+    ]
     stopped = [str(h.pid) for h in look.holders if h.state == "stopped"]
     if stopped:
-        said.append(f"of these, stopped: {', '.join(stopped)}; kill -CONT lets them go on")
+        said.append(f"of these, stopped: {', '.join(stopped)}; kill -CONT {' '.join(stopped)} lets them go on")
     return said

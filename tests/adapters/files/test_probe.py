@@ -85,7 +85,7 @@ def refusing(name: str, end: str, number: int) -> Plan:
 
 
 def test_a_file_system_that_cannot_replace_files_is_not_fit(tmp_path: Path) -> None:
-    found = probe(str(tmp_path), FaultyFiles(PosixFiles(), refusing("rename", "/first", errno.EPERM)))
+    found = probe(str(tmp_path), FaultyFiles(PosixFiles(), refusing("rename", "/old", errno.EPERM)))
     assert "bad" == rows(found)["rename over a file"].mood
     assert not found.fit
     assert "tenure cannot run here: rename over a file" == verdict(found)

@@ -286,24 +286,46 @@ def locked(*holders: Holder) -> Callable[[str], tuple[Record | None, tuple[Holde
     return lambda path: (record, holders if path.endswith("lead.lock") else ())
 
 
+def work_lines(found: Status, ward: Ward, label: str) -> list[str]:
+    return [line.text for line in lines(found, ward.clock.wall) if line.label == label]
+
+
 def test_who_keeps_the_work_lock_is_shown(ward: Ward) -> None:
     ward.stop(letter="S")
     ward.own()
     ward.put(DIRECTORY.work_lock("default"), "")
     holders = (Holder(70, "running", ("guardian",)), Holder(71, "running", ("bot",)))
     found = status(ward.ports(), DIRECTORY, locks=locked(*holders))
-    assert [False] == [w.heirless for w in found.work]
-    (line,) = (line for line in lines(found, ward.clock.wall) if line.label == "work default")
-    assert "locked by pid 70 (guardian), pid 71 (bot); epoch 4, of them guardian 70, COMMAND 71" == line.text
+    assert [False] == [w.orphaned for w in found.work]
+    said = "locked by pid 70 (guardian), pid 71 (bot); epoch 4, of them the guardian 70, the COMMAND 71"
+    assert [said] == work_lines(found, ward, "work default")
+    assert [] == work_lines(found, ward, "do")
 
 
-def test_a_work_lock_without_a_leader_says_why_nobody_else_starts(ward: Ward) -> None:
+def test_a_guardian_that_has_gone_is_said(ward: Ward) -> None:
+    ward.stop(letter="S")
+    ward.own()
+    ward.put(DIRECTORY.work_lock("default"), "")
+    found = status(ward.ports(), DIRECTORY, locks=locked(Holder(71, "running", ("bot",))))
+    assert work_lines(found, ward, "work default")[0].endswith("; its guardian, pid 70, has gone")
+
+
+@pytest.mark.parametrize(
+    ("epoch", "who"), [(None, "the next leader starts"), (5, "pid 77, which leads, starts its own when that ends")]
+)
+def test_a_work_lock_of_a_tenure_that_is_over_says_why_nobody_else_starts(
+    ward: Ward, epoch: int | None, who: str
+) -> None:
+    ward.processes.start(HOLDER)
+    if epoch is not None:
+        ward.own(leaderEpoch=epoch)
     ward.put(DIRECTORY.work_lock("default"), "")
     found = status(ward.ports(), DIRECTORY, locks=locked(Holder(71, "stopped", ("bot",))))
-    assert [True] == [w.heirless for w in found.work]
-    said = [line.text for line in lines(found, ward.clock.wall) if line.label == "do"]
-    assert "a successor starts its own when that has ended; end it with kill 71" in said[0]
-    assert "of these, stopped: 71" in said[1]
+    assert [True] == [w.orphaned for w in found.work]
+    first, second = work_lines(found, ward, "do")
+    assert first.startswith(f"default: COMMAND of epoch 4, which is over, keeps {STATE}/lead.lock: {who}")
+    assert first.endswith("end it: kill 71")
+    assert "of these, stopped: 71; kill -CONT 71 lets them go on" == second
 
 
 def test_locks_of_keys_without_an_entry_are_looked_at_too(ward: Ward) -> None:
@@ -385,6 +407,6 @@ def test_the_shape_of_json_stays(ward: Ward) -> None:
             "exists": True,
             "holders": [{"pid": 71, "process": "running", "command": ["bot"]}],
             "last": {"guardian": 70, "supervisor": 69, "pid": 71, "epoch": 4, "command": ["bot"]},
-            "heirless": True,
+            "orphaned": True,
         }
     ]
