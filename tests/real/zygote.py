@@ -15,6 +15,7 @@ import sys
 
 import tenure.adapters.commands
 import tenure.adapters.files.host
+import tenure.adapters.lead.errand
 import tenure.adapters.lead.supervisor  # noqa: F401
 from tenure.adapters import cli
 
