@@ -228,6 +228,7 @@ class Committer:
             if isinstance(output, RunCommand):
                 output = self._sweep(self._run(output))
             assert isinstance(output, Tell)
+            self._number = 0
             return Verdict(output.answer, self._words(output.answer, registry, sight))
         except Killed:
             raise

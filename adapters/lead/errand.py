@@ -6,7 +6,8 @@ committer alone has open, then kills the rest of CMD's group. And while the comm
 whose parent dies becomes its child (PR_SET_CHILD_SUBREAPER), so that it knows when nothing is left, whatever left the
 group. Where the platform has less, the group is all that is ended, and the witness all that ends it.
 
-What leaves the group and outlives a killed committer is not ended: it has the lock, and keeps later commands out.
+What leaves the group and outlives a killed committer is not ended: it has the lock, and keeps later commands out. What
+leaves the group and closes the descriptors that it inherited is nobody's any more; no lock can help there.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _IGNORABLE: Final = frozenset({signal.SIGINT, signal.SIGHUP, signal.SIGQUIT})
 # What Python ignores or this program handles; CMD starts with the defaults.
 _TO_RESET: Final = tuple(
     getattr(signal, name)
-    for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGCHLD", "SIGPIPE", "SIGXFSZ")
+    for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGTSTP", "SIGCHLD", "SIGPIPE", "SIGXFSZ")
     if hasattr(signal, name)
 )
 
@@ -66,7 +67,8 @@ class ProcessErrand:
         self._path = lock
         self._lock: SharedLock | None = None
         self._ignored = frozenset(n for n in _IGNORABLE if signal.getsignal(n) == signal.SIG_IGN)
-        self._bell = Bell([signal.SIGCHLD, *(n for n in ENDING if n not in self._ignored)])
+        # Ctrl-Z does nothing: who stops inside the guard holds everybody up, and a commit is short.
+        self._bell = Bell([signal.SIGCHLD, signal.SIGTSTP, *(n for n in ENDING if n not in self._ignored)])
         self._heard = False
         self._witness: Witness | None = None
         self._adopts = False
@@ -90,7 +92,7 @@ class ProcessErrand:
         assert self._lock is not None, "the lock comes first"
         environment = self._environment | {"TENURE_EPOCH": str(epoch)}
         try:
-            self._witness = Witness()
+            self._witness = Witness(self._lock.fileno())
             self._adopts = group.adopt_orphans()
             self._before = frozenset(_children())
             self._pid, go = _spawn(self._command, environment, self._lock.fileno(), self._ignored)
@@ -160,11 +162,12 @@ class ProcessErrand:
     def _signal(self, number: int) -> None:
         if not self._reaped:
             group.send(self._pid, number)
-        own = set() if self._reaped else {self._pid}
-        for pid in own | self._descendants() if self._adopts else own:
+        # Once: to a process that ends in an orderly way a second SIGTERM often means something else.
+        for pid in {self._pid} | self._descendants() if self._adopts else {self._pid}:
             with suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, number)
-                os.kill(pid, signal.SIGCONT)
+                if (pid != self._pid or not self._reaped) and os.getpgid(pid) != self._pid:
+                    os.kill(pid, number)
+                    os.kill(pid, signal.SIGCONT)
 
     def _reap(self) -> None:
         """Read the command's status; it stays a zombie where that harms nobody. Its orphans are reaped."""

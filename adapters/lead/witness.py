@@ -1,7 +1,8 @@
 """Who sees a committer die: a process that then kills what is left of the committer's command.
 
 It has one end of a pipe, and the committer alone has the other. At the end of file it kills the process group that it
-was told last, until nothing of it is left. It is nobody's child, holds nothing open but the pipe, and ends.
+was told last, until nothing of it is left. It is nobody's child, and has nothing open but the pipe and the lock, which
+it keeps for those of the group that have closed theirs.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _MOST_DESCRIPTORS: Final = 65_536
 class Witness:
     """The committer's end. To be made before this process adopts orphans."""
 
-    def __init__(self) -> None:
+    def __init__(self, lock: int) -> None:
         """Fork it. Raises OSError where there can be no process."""
         hear, self._tell = os.pipe()
         try:
@@ -32,7 +33,7 @@ class Witness:
                 try:
                     os.close(self._tell)
                     if os.fork() == 0:
-                        _serve(hear)
+                        _serve(hear, lock)
                 finally:
                     os._exit(0)
             os.waitpid(pid, 0)
@@ -53,15 +54,16 @@ class Witness:
         os.close(self._tell)
 
 
-def _serve(hear: int) -> NoReturn:
+def _serve(hear: int, lock: int) -> NoReturn:
     try:
         os.setsid()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
         signal.set_wakeup_fd(-1)
-        most = os.sysconf("SC_OPEN_MAX")
-        os.closerange(0, hear)
-        os.closerange(hear + 1, most if 0 < most < _MOST_DESCRIPTORS else _MOST_DESCRIPTORS)
+        most, first = os.sysconf("SC_OPEN_MAX"), 0
+        for kept in (*sorted((hear, lock)), most if 0 < most < _MOST_DESCRIPTORS else _MOST_DESCRIPTORS):
+            os.closerange(first, kept)
+            first = kept + 1
         said = b""
         while more := os.read(hear, 64):
             said += more
