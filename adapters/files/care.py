@@ -20,7 +20,7 @@ from tenure.adapters.files.quarantine import Moved, Quarantine
 from tenure.adapters.files.replacing import replace_file
 from tenure.adapters.files.status import Json, Status, guard_json, look_at_marks, process_json, status
 from tenure.adapters.files.timings import DEFAULT, Timings
-from tenure.adapters.files.wording import advice, duration, process
+from tenure.adapters.files.wording import advice, duration, printable, process
 from tenure.adapters.ports import Ports
 from tenure.machines.lease import MAX_EPOCH, ordered
 
@@ -147,6 +147,10 @@ def lines(report: Report) -> tuple[str, ...]:
             f"renewed: {report.after.marks.path}: epochs go on above {report.mark}, higher than "
             "any that can be read and than the clock in ms; whether the lost mark was lower can only be assumed"
         )
+    if any(moved.source == report.after.registry.path for moved in report.moved):
+        said.append(
+            "note: what other programs kept in that registry they have to find again, or a person copies it back"
+        )
     said += [f"swept: {path}" for path in report.swept]
     for blocker in outcome.blockers:
         age = "" if blocker.age_ms is None else f", renewed {duration(blocker.age_ms)} ago"
@@ -158,8 +162,8 @@ def lines(report: Report) -> tuple[str, ...]:
         said.append("recovered")
     else:
         said.append("nothing is damaged")
-    said += [f"to do: {text}" for text in report.advice if outcome.kind == "blocked" or "run tenure doctor" not in text]
-    return tuple(said)
+    said += [f"note: {text}" for text in report.advice if outcome.kind == "blocked" or "run tenure doctor" not in text]
+    return tuple(map(printable, said))
 
 
 def as_json(report: Report) -> Json:

@@ -130,6 +130,10 @@ def _state_damage(ports: Ports, directory: AgentDirectory) -> tuple[Damage, ...]
             strict_json(ports.files.read(path, follow=True).decode("utf-8", "replace"))
         except FileNotFoundError:
             continue
+        except OSError as error:
+            if error.errno not in (errno.EISDIR, errno.EINVAL, errno.ELOOP, errno.EFBIG):
+                raise
+            found.append(Damage(STATE, path, "not a regular file of a plausible size"))
         except ValueError as error:
             found.append(Damage(STATE, path, f"bad JSON ({error})"))
     return tuple(found)

@@ -6,6 +6,7 @@ Everything is tried in a subdirectory of its own, which is removed again. Nothin
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sqlite3
 import statistics
@@ -18,8 +19,12 @@ from tenure.adapters.errors import TenureError
 from tenure.adapters.files import probe_platform as platform
 from tenure.adapters.files.posix import PosixFiles
 from tenure.adapters.files.probe_report import Probe, Row
+from tenure.adapters.files.processes import processes
 from tenure.adapters.ports import Files
+from tenure.machines.identity import GONE
 
+_LEFT: Final = re.compile(r"\.tenure-probe-([1-9][0-9]{0,9})-[0-9a-f]{8}")
+"""What a probe that was killed left."""
 _TIMES: Final = 21
 _ROOM: Final = 16 * 2**20
 """Bytes below which a warning is due: a registry, a journal and a quarantine are far smaller."""
@@ -57,7 +62,11 @@ def probe(directory: str, files: Files | None = None) -> Probe:
 
 def _own_place(files: Files, base: str) -> str:
     """A fresh directory in `base`, in which a file has been written."""
-    place = os.path.join(base, f".tenure-probe-{uuid.uuid4().hex[:8]}")
+    for name in files.entries(base):
+        match = _LEFT.fullmatch(name)
+        if match and processes().sighting(int(match[1])).state == GONE:
+            shutil.rmtree(os.path.join(base, name), ignore_errors=True)
+    place = os.path.join(base, f".tenure-probe-{os.getpid()}-{uuid.uuid4().hex[:8]}")
     files.make_directory(place)
     try:
         files.create(os.path.join(place, "first"), b"1")

@@ -35,6 +35,11 @@ class Line:
     mood: Mood = "quiet"
 
 
+def printable(text: str) -> str:
+    """`text` on one line: what others wrote into a file must not steer the terminal."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in text)
+
+
 def duration(ms: float) -> str:
     """A duration as people say it."""
     seconds = abs(ms) / 1000
@@ -132,8 +137,8 @@ def lines(found: Status, wall_ms: int) -> tuple[Line, ...]:
         said.append(Line("debris", f"{os.path.basename(litter.path)}, of {owner}"))
     if found.quarantined:
         said.append(Line("quarantine", ", ".join(found.quarantined)))
-    said.extend(Line("do", text, "warn") for text in advice(found, wall_ms))
-    return tuple(said)
+    said.extend(Line("note", text, "warn") for text in advice(found, wall_ms))
+    return tuple(Line(printable(line.label), printable(line.text), line.mood) for line in said)
 
 
 # -- what to do -----------------------------------------------------------------

@@ -129,6 +129,12 @@ def test_thread_states_that_are_torn_are_quarantined_and_the_others_stay(ward: W
     assert b'{"a": 1}' == ward.files.read(f"{STATE}/state.work.json")
 
 
+def test_a_thread_state_that_is_no_file_is_quarantined(ward: Ward) -> None:
+    ward.put(f"{THREADS}/x", "1")
+    assert "recovered" == treat(ward).outcome.kind
+    assert {"state.json": "directory", "state.json/x": b"1"} == quarantined(ward)
+
+
 def test_everything_damaged_at_once_goes_into_one_quarantine(ward: Ward) -> None:
     ward.put(REGISTRY, TORN)
     ward.put(THREADS, "")

@@ -54,6 +54,15 @@ def test_every_measurement_has_its_row_and_nothing_stays(tmp_path: Path) -> None
     assert [] == list(tmp_path.iterdir())
 
 
+def test_what_a_killed_probe_left_is_removed(tmp_path: Path) -> None:
+    dead, alive = (tmp_path / f".tenure-probe-{pid}-0123abcd" for pid in (2**31 - 1, os.getpid()))
+    dead.mkdir()
+    (dead / "x").touch()
+    alive.mkdir()
+    probe(str(tmp_path))
+    assert [alive] == list(tmp_path.iterdir())
+
+
 def test_it_is_measured_where_the_files_are(tmp_path: Path) -> None:
     """`DIR/tmp/telegram` may be on another file system than DIR."""
     state = tmp_path / "tmp" / "telegram"

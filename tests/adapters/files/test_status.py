@@ -299,7 +299,7 @@ def test_who_keeps_the_work_lock_is_shown(ward: Ward) -> None:
     assert [False] == [w.orphaned for w in found.work]
     said = "locked by pid 70 (guardian), pid 71 (bot); epoch 4, of them the guardian 70, the COMMAND 71"
     assert [said] == work_lines(found, ward, "work default")
-    assert [] == work_lines(found, ward, "do")
+    assert [] == work_lines(found, ward, "note")
 
 
 def test_a_guardian_that_has_gone_is_said(ward: Ward) -> None:
@@ -322,7 +322,7 @@ def test_a_work_lock_of_a_tenure_that_is_over_says_why_nobody_else_starts(
     ward.put(DIRECTORY.work_lock("default"), "")
     found = status(ward.ports(), DIRECTORY, locks=locked(Holder(71, "stopped", ("bot",))))
     assert [True] == [w.orphaned for w in found.work]
-    first, second = work_lines(found, ward, "do")
+    first, second = work_lines(found, ward, "note")
     assert first.startswith(f"default: COMMAND of epoch 4, which is over, keeps {STATE}/lead.lock: {who}")
     assert first.endswith("end it: kill 71")
     assert "of these, stopped: 71; kill -CONT 71 lets them go on" == second
@@ -352,6 +352,14 @@ def test_debris_is_listed_with_its_owners(ward: Ward) -> None:
     found = look(ward)
     assert [(100, False), (77, True)] == [(d.pid, d.dead) for d in found.debris]
     assert "owners.json.77.1.1.tmp, of pid 77 (dead)" in text(ward)
+
+
+def test_what_others_wrote_does_not_steer_the_terminal(ward: Ward) -> None:
+    ward.own(cwd="/x\x1b[2J\r\nnobody leads", pid=5)
+    ward.put(f"{GUARD}/\udcff\n", "")
+    said = [line.text for line in lines(look(ward), ward.clock.wall)]
+    assert all(line.isprintable() for line in said)
+    assert "/x\\x1b[2J\\r\\nnobody leads" in said[0]
 
 
 def test_the_shape_of_json_stays(ward: Ward) -> None:
