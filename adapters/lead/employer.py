@@ -53,6 +53,7 @@ class GuardedCommand(NoWork):
     # -- for the polling machine --------------------------------------------------------------------------------------
 
     def prepare(self, epoch: int) -> None:
+        self._say(f"leading with epoch {epoch}")
         self.look({})
 
     def start(self, epoch: int) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import fcntl
 import os
 import signal
 import sys
@@ -30,6 +31,8 @@ NOT_FOUND: Final = 127
 _READY: Final = b"r"
 _GO: Final = b"g"
 _SET_CHILD_SUBREAPER: Final = 36
+_INHERITED_FROM: Final = 100
+"""The lowest number that the inherited descriptor may have: scripts and shells use the low ones as they like."""
 # What Python ignores, and what a guardian does; a COMMAND starts with the defaults.
 _TO_RESET: Final = tuple(
     getattr(signal, name)
@@ -55,7 +58,7 @@ class Started:
 
 
 def prepare(command: Sequence[str], environment: Mapping[str, str], inherited: int, ignored: frozenset[int]) -> Started:
-    """Fork the child of a COMMAND that inherits the descriptor `inherited`, and all that are inheritable here.
+    """Fork the child of a COMMAND that inherits a copy of the descriptor `inherited`, and all that are inheritable.
 
     `ignored` are the signals that were ignored when this program started (by nohup, say), and stay so. The calling
     process has one thread. Everything is done when this returns, but for the exec.
@@ -68,7 +71,7 @@ def prepare(command: Sequence[str], environment: Mapping[str, str], inherited: i
             os.close(tell)
             os.close(answer)
             os.setsid()
-            os.set_inheritable(inherited, True)
+            fcntl.fcntl(inherited, fcntl.F_DUPFD, _INHERITED_FROM)
             _default_signals(ignored)
             os.write(say, _READY)
             if os.read(told, 1) == _GO:

@@ -8,16 +8,17 @@ otherwise its lease has to be over.
 from __future__ import annotations
 
 import os
+import select
 import signal
-import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 from tenure.adapters.errors import TenureError
 from tenure.adapters.files.directory import AgentDirectory
 from tenure.adapters.files.guard import GuardBusy, GuardDamaged, GuardLost
 from tenure.adapters.files.lease import LeaseRuntime
-from tenure.adapters.files.outcomes import Elected, Failed, Left, Lost, Outcome, Refused
+from tenure.adapters.files.outcomes import Failed, Left, Lost, Outcome, Refused
 from tenure.adapters.files.polling import Polling
 from tenure.adapters.files.timings import Timings
 from tenure.adapters.files.work import NoThreadMode
@@ -34,6 +35,7 @@ FORWARDED: Final = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM",
 """Signals that COMMAND gets; they end a supervisor that has none. SIGHUP is one of them because a lost terminal must
 not leave COMMAND without its supervisor."""
 _BAD_INPUT: Final = 2
+_STDERR: Final = 2
 _ROUNDS: Final = 2
 """How often the registry is looked at before the next wait: once more when the lease was not to be had after all."""
 
@@ -64,6 +66,8 @@ class Supervisor:
         self._status: int | None = None
         """How this process will exit, once it owns nothing any more."""
         self._error: TenureError | None = None
+        self._left = False
+        """The entry could not be released, and is left to grow old."""
         self._refused = False
         """The lease was not to be had just now, so this process looks again before it asks again."""
 
@@ -113,12 +117,12 @@ class Supervisor:
 
     def _rest(self) -> bool:
         """Nothing runs, nothing is asked for: leave, or look who leads; whether to leave."""
+        if self._status is not None and (self._left or self._lease.epoch is None):
+            return True
         if self._lease.epoch is not None:
             # After a loss the entry may still be ours, if nobody wanted it. The next COMMAND has an epoch of its own.
             self._polling.offer(own.Stop(), "Stop")
             return False
-        if self._status is not None:
-            return True
         view = self._lease.look()
         if not view.readable:
             self._fail(TenureError(f"{self._lease.directory.registry}: {view.problem}; mend it, or run tenure doctor"))
@@ -140,8 +144,6 @@ class Supervisor:
 
     def _reported(self, outcome: Outcome) -> None:
         match outcome:
-            case Elected(epoch):
-                self._tell(f"leading with epoch {epoch}")
             case Refused():
                 self._refused = True
             case Lost():
@@ -156,6 +158,7 @@ class Supervisor:
                 elif self._status is None:
                     self._tell(f"lost epoch {self._polling.epoch}: {error}")
             case Left():
+                self._left = True
                 self._tell(str(outcome))
             case _:
                 pass
@@ -196,8 +199,10 @@ class Supervisor:
 
 
 def to_stderr(text: str) -> None:
-    """Where a person reads; one that is gone changes nothing."""
-    try:
-        print(f"tenure: {text}", file=sys.stderr, flush=True)
-    except OSError:
-        return
+    """Where a person reads. A reader that is gone changes nothing, nor does one that is stuck: a supervisor that waited
+    for it would lose its lease."""
+    poll = select.poll()
+    poll.register(_STDERR, select.POLLOUT)
+    with suppress(OSError):
+        if any(event & select.POLLOUT for _, event in poll.poll(0)):
+            os.write(_STDERR, f"tenure: {text}\n".encode(errors="backslashreplace"))

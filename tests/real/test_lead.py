@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -253,18 +255,27 @@ def test_a_guardian_killed_while_it_waits_for_the_lock(leads: Leads) -> None:
 # -- what leaves the group ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("closes", ["", "9>&- 8>&- 7>&- 6>&- 5>&- 4>&- 3>&-"])
-def test_what_leaves_the_group_keeps_the_lock(leads: Leads, closes: str) -> None:
+@pytest.mark.parametrize("closes", [False, True])
+def test_what_leaves_the_group_keeps_the_lock(leads: Leads, closes: bool) -> None:
     """A descendant in a session of its own is not ended, and nobody starts a COMMAND beside it, also when it has closed
     the descriptor; the supervisor need not wait for it."""
-    script = f"setsid sh -c 'echo away $$ >> $TENURE_DIR/log; exec sleep 999' {closes} >/dev/null 2>&1 &\n"
-    leader = leads.shell(script + "while ! grep -q away $TENURE_DIR/log; do sleep 0.02; done; exit 0")
+    program = leads.root / "away.py"
+    closing = "os.closerange(3, 1000)\n" if closes else ""
+    program.write_text(f"import os\n{closing}os.execvp('sleep', ['sleep', '999'])\n")
+    away = f"echo away $$ >> $TENURE_DIR/log; exec {sys.executable} {program}"
+    script = f"setsid sh -c '{away}' >/dev/null 2>&1 &\n"
+    leader = leads.shell(script + "while [ ! -e $TENURE_DIR/end ]; do sleep 0.02; done; exit 0")
+    leads.until(lambda: any(line.startswith("away") for line in leads.log))
+    (pid,) = [int(line.split()[1]) for line in leads.log if line.startswith("away")]
+    leads.until(lambda: Path(f"/proc/{pid}/comm").read_text() == "sleep\n")
+    (leads.directory / "end").touch()
     assert leader.ends() == 0
-    (away,) = [int(line.split()[1]) for line in leads.log if line.startswith("away")]
+    held = [str(leads.lock) == os.readlink(path) for path in Path(f"/proc/{pid}/fd").iterdir()]
+    assert any(held) is not closes
     second = leads.shell()
     second.says("waiting for the lock")
     leads.never(lambda: len(leads.runs) > 1, 0.3)
-    os.kill(away, signal.SIGKILL)
+    os.kill(pid, signal.SIGKILL)
     leads.ran(2)
 
 
@@ -381,6 +392,16 @@ def test_a_lease_is_kept_through_a_busy_guard(leads: Leads) -> None:
     assert len(leads.runs) == 1
     os.kill(holder, signal.SIGKILL)
     leads.ran(2)
+
+
+def test_an_end_while_the_guard_is_held(leads: Leads) -> None:
+    """A release that cannot be waits as long as the lease, not longer."""
+    leader = leads.shell("while [ ! -e $TENURE_DIR/end ]; do sleep 0.02; done; exit 8")
+    leads.ran(1)
+    holder = leads.holder()
+    (leads.directory / "end").touch()
+    assert leader.ends(patience=10) == 8
+    assert not leads.gone(holder)
 
 
 # -- COMMAND that cannot be executed -----------------------------------------------------------------------------------
