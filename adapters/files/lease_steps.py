@@ -46,7 +46,7 @@ from tenure.machines.leader_messages import (
     Start,
     WriteEntry,
 )
-from tenure.machines.lease import Sight, classify
+from tenure.machines.lease import Sight, classify, passed, stamped
 
 T = TypeVar("T")
 
@@ -314,6 +314,9 @@ class LeaseSteps:
             entry = sight.entry
             observed["owner"] = None if entry is None else entry.instance_id or str(entry.pid)
             observed["id"] = None if entry is None else entry.leader_epoch
+            me = data.me
+            if entry is not None and entry.stamp_ms is not None and stamped(entry, me.process.birth.boot_id):
+                observed["age"] = "passed" if passed(entry.stamp_ms, sight.monotonic_ms, me.stale_ms) else "fresh"
         tenure = data.tenure or memory.tenure
         recorder.event(MODULE, action, self.node, number, args, observed, None if tenure is None else tenure.epoch)
 

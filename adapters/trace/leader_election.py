@@ -55,9 +55,12 @@ LOST: Final[Mapping[str, Mapping[str, int]]] = {
     "committing": {"Land": 2},
 }
 """By phase, what a process may have done last, whose record was lost with it."""
+TAKING: Final = frozenset({"Acquire", "Elect"})
+"""What may rest on a lease that has passed: whether it had, by the clock that all processes of a boot share, is said
+in `observed.age`."""
 LANDING: Final = frozenset({"FailRaise", "LoseWrite"})
 """Of which nobody knows whether the file was replaced."""
-WRITING: Final = frozenset({"placing", "renewing", "deleting"})
+LEAVE: Final = ("Leave",)
 
 
 class LeaderElections(Instance[State]):
@@ -115,9 +118,10 @@ class LeaderElections(Instance[State]):
         instance, epoch = said(event, "owner"), said(event, "id")
         owner = "none" if instance is None else self.named.get(str(instance), "foreign")
         seen = bound(binding, epoch) if owner not in ("none", "foreign") else NOT_SAID
-        return Label(
-            event.node, event.action, args, tenure, seen, phase if type(phase) is str else "?", (("owner", owner),)
-        )
+        more: tuple[tuple[str, Hashable], ...] = (("owner", owner),)
+        if "age" in observed and event.action in TAKING:
+            more += (("age", str(observed["age"])),)
+        return Label(event.node, event.action, args, tenure, seen, phase if type(phase) is str else "?", more)
 
     def agrees(self, before: State, after: State, label: Label, args: Args) -> bool:
         node, then = before.node[label.node], after.node[label.node]
@@ -132,6 +136,8 @@ class LeaderElections(Instance[State]):
             if not before.readable or lease.owner != label.more[0][1]:
                 return False
             if label.seen >= 0 and lease.epoch != label.seen:
+                return False
+            if len(label.more) > 1 and lease.age != label.more[1][1]:
                 return False
         return True
 
@@ -177,15 +183,10 @@ class LeaderElections(Instance[State]):
         if owner in process:
             if process[owner] in ended and lease.life == "alive" and state.node[owner].phase != "off":
                 yield Hidden(3, "Crash", (process[owner],))
-        elif label.more and label.more[0][1] not in ("foreign", owner):
-            # Somebody's last write, whose record was lost.
-            for runtime in (str(label.more[0][1]),):
-                if runtime in process and process[runtime] in ended:
-                    yield from self._all_of(state, runtime)
-        if label.more and label.more[0][1] in process and label.more[0][1] != owner:
-            runtime = str(label.more[0][1])
-            if process[runtime] in ended:
-                yield from self._all_of(state, runtime)
+        wanted = str(label.more[0][1]) if label.more else owner
+        if wanted != owner and wanted in process and process[wanted] in ended:
+            # Its last write, whose record was lost.
+            yield from self._all_of(state, wanted)
         if owner == "none":
             yield Hidden(9, "ForeignTakes", (key,))
         elif owner == "foreign" and lease.life == "alive":
@@ -197,9 +198,8 @@ class LeaderElections(Instance[State]):
             yield Hidden(4, "Mend", ())
         elif "Resolve" == label.action or label.more:
             yield Hidden(15, "Tear", ())
-        for runtime, sent in state.flight.items():
-            if sent != NO_TENURE and runtime == me:
-                yield Hidden(1, "Arrive", (runtime,))
+        if state.flight[me] != NO_TENURE:
+            yield Hidden(1, "Arrive", (me,))
 
     def _all_of(self, state: State, runtime: str) -> Iterable[Hidden]:
         yield from _hidden(LOST, state.node[runtime].phase, runtime, 3)
@@ -207,7 +207,7 @@ class LeaderElections(Instance[State]):
             yield Hidden(3, "Begin", (runtime,))
 
     def follows(self, state: State, label: Label) -> tuple[str, ...]:
-        return ("Leave",) if state.guard == label.node and state.node[label.node].phase in SETTLED else ()
+        return LEAVE if state.guard == label.node and state.node[label.node].phase in SETTLED else ()
 
     def stutters(self, state: State, label: Label) -> bool:
         """A look that shows what is known already."""

@@ -83,7 +83,7 @@ def inputs(entry: ModuleEntry, tlc: str) -> str:
     for module in modules_of(entry.spec, entry.root, instances=True):
         parts += [module, (entry.spec / f"{module}.tla").read_text(encoding="utf-8")]
     twin = entry.twin_name.partition(":")[0]
-    for name, path in sorted({**_sources(twin), **_verifier()}.items()):
+    for name, path in sorted({**sources(twin), **_verifier()}.items()):
         parts += [name, path.read_text(encoding="utf-8")]
     return digest(parts)
 
@@ -98,8 +98,8 @@ def _imports(path: Path) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _sources(*roots: str) -> dict[str, Path]:
-    """The source files of the modules and of all of tenure that they import."""
+def sources(*roots: str) -> dict[str, Path]:
+    """The source files of these modules and of all of tenure that they import, by name."""
     found: dict[str, Path] = {}
     queue = list(roots)
     while queue:
@@ -125,4 +125,4 @@ def _source(name: str) -> Path | None:
 
 
 def _verifier() -> dict[str, Path]:
-    return _sources("tenure.adapters.verify.checks", "tenure.adapters.verify.reach")
+    return sources("tenure.adapters.verify.together", "tenure.adapters.verify.reach")

@@ -64,7 +64,7 @@ def test_the_key_sees_every_input(spec: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_the_sources_are_the_twin_its_machines_and_the_verifier(spec: Path) -> None:
-    twin = cache._sources("tenure.models.transaction")
+    twin = cache.sources("tenure.models.transaction")
     assert {"tenure.models.world", "tenure.machines.transaction", "tenure.machines.chart"} <= twin.keys()
     assert "tenure.machines.file_transaction" not in twin
     assert {"tenure.adapters.tlc", "tenure.adapters.verify.graphs"} <= cache._verifier().keys()

@@ -44,7 +44,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def results(plans: Sequence[RunPlan], keep: Path | None = None) -> Iterator[dict[str, Any]]:
     """The results of all runs, as they come, as the values of `RunResult`; `error` for one that broke down."""
     place = Path(tempfile.mkdtemp(prefix="tenure-real-"))
-    os.setpgid(0, 0) if os.getpgid(0) != os.getpid() and os.getsid(0) != os.getpid() else None
     signal.signal(signal.SIGTERM, _ended)
     running: dict[int, int] = {}
     waiting = list(enumerate(plans))

@@ -88,7 +88,9 @@ def run(plan: RunPlan, place: Path) -> RunResult:
     finally:
         crowd.end()
     lines = room.effects.read_text(encoding="ascii").splitlines() if room.effects.exists() else []
-    problems, limits, events = {}, {}, {}
+    problems: dict[str, str] = {}
+    limits: dict[str, str] = {}
+    events: dict[str, int] = {}
     try:
         trace = read([room.trace])
     except TenureError as error:
