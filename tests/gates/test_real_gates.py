@@ -88,7 +88,9 @@ def test_a_changed_adapter_is_found_out(name: str, tmp_path: Path) -> None:
     module, numbers, mutation = MUTATIONS[name]
     results = runs(tmp_path, mutation, numbers)
 
-    rows = [row_of(result, module) for result in results]
+    # Two inside at once are seen first by whoever is counted in there: the module whose operation goes on.
+    modules = {module, "LeaderElection"}
+    rows = [row_of(result, module) for result in results for module in modules]
     assert {Verdict.FAIL.value, Verdict.UNDETERMINED.value} & {str(row["verdict"]) for row in rows}, results
 
 
