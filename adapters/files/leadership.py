@@ -260,6 +260,8 @@ class Leadership:
 
     def _ask(self, ask: Ask) -> Ask:
         self._refuse_forked()
+        if isinstance(ask, AcquireAsk | ResumeAsk):
+            self._enter()
         with self.polling.mutex:
             self._asks.append(ask)
             if ask.prompt:
@@ -287,7 +289,7 @@ class Leadership:
             asks = list(self._asks)
         for ask in asks:
             if isinstance(ask, AcquireAsk | ResumeAsk) and not ask.taken:
-                self._retire_older()
+                self._see_older_retire()
             ask.advance()
         with self.polling.mutex:
             self._asks = [ask for ask in self._asks if ask.outcome is None]
@@ -340,21 +342,24 @@ class Leadership:
         key = self.lease.directory.registry, self.lease.key
         return _STARTED.setdefault(process, {}).setdefault(key, [])
 
-    def _retire_older(self) -> None:
-        """This runtime starts: the older ones of its process retire first, and where there is a newer one, this one
-        does (S18, S37)."""
+    def _enter(self) -> None:
+        """This runtime starts: the older ones of its process retire, and where there is a newer one, this one does
+        (S18, S37)."""
         started = self._started()
         if self not in started:
             started.append(self)
         for other in list(started):
-            if other is self:
-                continue
-            older = min(self, other, key=lambda lead: lead.lease.data.generation)
-            older.retire()
-            if older is not self:
-                older.pump()
-                if older.polling.gone:
-                    started.remove(older)
+            if other is not self:
+                min(self, other, key=_generation).retire()
+
+    def _see_older_retire(self) -> None:
+        """Whoever waits for its predecessors lends them a hand: nobody else may be pumping them."""
+        started = self._started()
+        for other in list(started):
+            if _generation(other) < _generation(self):
+                other.pump()
+                if other.polling.gone:
+                    started.remove(other)
 
     def retire(self) -> None:
         """A newer runtime of this process was loaded: stop the work for it, and lead no more."""
@@ -365,8 +370,7 @@ class Leadership:
         self.wake()
 
     def _alone(self) -> bool:
-        mine = self.lease.data.generation
-        return all(other.polling.gone for other in self._started() if other.lease.data.generation < mine)
+        return all(other.polling.gone for other in self._started() if _generation(other) < _generation(self))
 
     def _leave(self) -> None:
         if self._forked():
@@ -381,3 +385,7 @@ class Leadership:
     def _refuse_forked(self) -> None:
         if self._forked():
             raise TenureError(f"this leadership is process {self.lease.data.me.process.pid}'s; make one after the fork")
+
+
+def _generation(lead: Leadership) -> int:
+    return lead.lease.data.generation

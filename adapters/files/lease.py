@@ -57,8 +57,8 @@ _SAW: Final[dict[str, Saw]] = {"owner": "mine", "committing": "mine", "doubtful"
 class LeaseRuntime(LeaseSteps):
     """One runtime and its lease on `key`. `phase` and `data` are the machine's.
 
-    `cwd`: the directory that asks for ownership; `instance_id`: ``<pid>:<wall ms>`` if not given. `process`: what all
-    runtimes of this process share (a test gives each simulated process its own). `guard`: what excludes others, the
+    `cwd`: the directory that asks for ownership; `instance_id`: ``<pid>:<generation>`` if not given. `process`: what
+    all runtimes of this process share (a test gives each simulated process its own). `guard`: what excludes others, the
     registry's `GuardedFile` if not given.
     """
 
@@ -77,12 +77,13 @@ class LeaseRuntime(LeaseSteps):
         guard: Guard | None = None,
     ) -> None:
         me, wall_ms = ports.processes.me(), ports.clock.wall_ms()
-        name = instance_id if instance_id is not None else f"{me.pid}:{wall_ms}"
+        generation, previous = (process or process_state()).next_generation(wall_ms)
+        # By the generation, which is the time and unique: two runtimes of one millisecond are two instances (A08).
+        name = instance_id if instance_id is not None else f"{me.pid}:{generation}"
         if guard is None:
             guard = GuardedFile(ports, directory.registry, timings, process=process)
         identity = Me(me, cwd, name, timings.stale_ms, bus_socket_path, bus_secret)
         super().__init__(ports, directory, key, timings, guard, identity)
-        generation, previous = (process or process_state()).next_generation(wall_ms)
         self._tell(Start(generation, previous), 0)
 
     # -- what anybody may ask -----------------------------------------------------------------------------------------

@@ -72,7 +72,7 @@ class Polling(PollingSteps):
     def may_send(self) -> int | None:
         """The epoch under which a request may be sent now; None when it may not (S29, K11)."""
         request = own.Request(self.lease.lease_passed())
-        return self.lease.may_send() if isinstance(self.offer(request, "Request"), Step) else None
+        return self.lease.may_send() if isinstance(self.offer(request), Step) else None
 
     # -- the watchers --------------------------------------------------------------------------------------------------
 

@@ -67,6 +67,9 @@ class Counters:
     start_ms: int = 0
 
 
+_LOOKS: Final = frozenset({"Check", "Refresh"})
+
+
 class PollingSteps:
     """One runtime's machines over its lease, its work and its registration."""
 
@@ -126,11 +129,14 @@ class PollingSteps:
 
     def offer(self, message: own.Happening, action: str = "", **args: object) -> Taken:
         """Tell the machine, and note what it asks for. A refusal changes nothing. `action` is the twin's, with its
-        arguments, for the recorder."""
+        arguments, for the recorder: what changes nothing but when to try again is no step of it."""
         with self.mutex:
-            answer = step(POLLING_OWNERSHIP, self.phase, self.data, message)
+            before = self.phase, self.data
+            answer = step(POLLING_OWNERSHIP, *before, message)
             if isinstance(answer, Step):
                 self.phase, self.data = answer.phase, answer.data
+                if action not in _LOOKS and before == (self.phase, self.data):
+                    action = ""
                 for output in answer.outputs:
                     self._perform(output)
                 self._record(action, args)

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 import attrs
 
 from tenure.adapters.files.directory import AgentDirectory
+from tenure.adapters.files.guard import GuardedFile
 from tenure.adapters.files.leadership import Leadership
 from tenure.adapters.files.lease import LeaseRuntime
-from tenure.adapters.files.outcomes import Outcome
+from tenure.adapters.files.outcomes import Elected, Lost, Outcome
 from tenure.adapters.files.process_state import ProcessState
+from tenure.adapters.files.registry import parse_registry
 from tenure.adapters.files.work import Ended, NoWork, Registration
 from tenure.adapters.ports import Ports
 from tenure.adapters.testing.faulty import FaultyFiles, Plan
 from tenure.adapters.testing.memory import CountedIdentities, FakeClock, FakeProcesses, MemoryFiles, Notes
+from tenure.adapters.trace.api import MemoryRecorder
+from tenure.machines.entry import Entry
+
+T = TypeVar("T")
 
 DIRECTORY = AgentDirectory("/agent")
 
@@ -40,9 +49,8 @@ class Recorded(NoWork):
         self.running = self.live = True
 
     def stop(self) -> None:
-        self.running = False
+        self.running, self.live = False, self.live and self.drains
         self._hear("stop")
-        self.live = self.drains
 
     def ended(self) -> Ended | None:
         if self.ends:
@@ -84,12 +92,15 @@ class Room:
         self.processes = FakeProcesses(1)
         self.identities = CountedIdentities()
         self.states: dict[int, ProcessState] = {}
+        self.recorder = MemoryRecorder()
         self.members: list[Member] = []
 
     def ports(self, pid: int, ticks: int = 1, plan: Plan | None = None) -> Ports:
         """The ports of process `pid`."""
         files = FaultyFiles(self.files, plan)
-        return Ports(files, self.processes.as_pid(pid, ticks), self.clock, self.identities, Notes())
+        processes = self.processes.as_pid(pid, ticks)
+        processes.start(pid, ticks)
+        return Ports(files, processes, self.clock, self.identities, Notes(), self.recorder)
 
     def member(
         self,
@@ -100,6 +111,8 @@ class Room:
         interactive: bool = True,
         registration: Registration | None = None,
         ports: Ports | None = None,
+        on_elected: Callable[[Elected], None] | None = None,
+        on_lost: Callable[[Lost], None] | None = None,
     ) -> Member:
         """A runtime of process `pid`; a second one of the same process is a reload."""
         ports = ports or self.ports(pid, ticks)
@@ -111,6 +124,8 @@ class Room:
             work=work,
             registration=registration,
             interactive=interactive,
+            on_elected=on_elected,
+            on_lost=on_lost,
             on_outcome=told.append,
             process=state,
         )
@@ -120,9 +135,25 @@ class Room:
         self.members.append(member)
         return member
 
+    def kill(self, member: Member) -> None:
+        """Its process dies: what it left stays, and it does nothing any more."""
+        self.processes.kill(member.lead.lease.data.me.process.pid)
+        member.files.dead = True
+        self.members.remove(member)
+
+    def while_busy(self, pid: int, then: Callable[[], T]) -> T:
+        """`then`, while process `pid` is inside the registry's guard."""
+        return GuardedFile(self.ports(pid), DIRECTORY.registry, process=ProcessState()).run(lambda inside: then())
+
+    @property
+    def entry(self) -> Entry | None:
+        """The entry that stands in the registry."""
+        return parse_registry(self.files.data.get(DIRECTORY.registry)).entry("default")
+
     def run(self, duration_ms: int, *members: Member, step_ms: int = 50) -> None:
         """Time goes by, and the members (all of them if none is named) look after their leases."""
-        for _ in range(0, duration_ms, step_ms):
+        until = self.clock.monotonic_ms() + duration_ms
+        while self.clock.monotonic_ms() < until:
             self.clock.advance(step_ms)
             for member in members or self.members:
                 member.lead.pump()

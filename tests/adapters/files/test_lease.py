@@ -364,10 +364,11 @@ def test_a_newer_runtime_of_another_directory_is_no_reload(house: House) -> None
 
 
 def test_a08_an_equal_instance_id_is_no_ownership(house: House) -> None:
-    """A08: two runtimes of one millisecond have equal ids and different generations."""
+    """A08: two runtimes with equal ids (those of one millisecond are given different ones) have different
+    generations."""
     dweller = house.process(1)
-    first, second = dweller.lease(), dweller.lease()
-    assert first.instance_id == second.instance_id
+    assert dweller.lease().instance_id != dweller.lease().instance_id
+    first, second = dweller.lease(instance_id="1:1"), dweller.lease(instance_id="1:1")
     won(first)
 
     assert not second.look().mine
