@@ -26,6 +26,9 @@ _LOOK_MS: Final = 3
 _FAREWELL_MS: Final = 2_000
 """How long a dismissed guardian may take to be gone."""
 
+_NAMED: Final = 3
+"""How many holders of the lock one line names."""
+
 State = Literal["idle", "asked", "prepared", "running"]
 
 
@@ -154,8 +157,9 @@ class GuardedCommand(NoWork):
                     self._finish(word)
 
     def _tell_waiting(self) -> None:
-        held = " and ".join(str(holder) for holder in holders(self._work.lock)) or "another process"
-        self._said = f"waiting for the lock {self._work.lock} held by {held}"
+        found = [str(holder) for holder in holders(self._work.lock)] or ["another process"]
+        more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+        self._said = f"waiting for the lock {self._work.lock} held by {', '.join(found[:_NAMED])}{more}"
         self._say(self._said)
 
     def _finish(self, word: Over) -> None:

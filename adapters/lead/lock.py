@@ -53,7 +53,7 @@ class Holder:
     command: tuple[str, ...]
 
     def __str__(self) -> str:
-        said = " ".join(self.command) or "?"
+        said = " ".join(" ".join(self.command).split()) or "?"
         return f"pid {self.pid} ({said if len(said) <= 60 else said[:57] + '...'}{_STATES[self.state]})"
 
 

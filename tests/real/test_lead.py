@@ -136,7 +136,7 @@ def test_a_killed_guardian(leads: Leads) -> None:
     os.kill(leader.guardian, signal.SIGKILL)
     leader.says("looks after pid")
     pid = leads.runs[0][1]
-    leads.never(lambda: leads.gone(pid) or len(leads.runs) > 1, 1.0)  # more than two leases
+    leads.never(lambda: leads.gone(pid) or len(leads.runs) > 1, 0.7)  # more than two leases
     assert pid in [holder.pid for holder in holders(str(leads.lock))]
     (leads.directory / "end").touch()
     assert leader.ends() == 6
@@ -177,7 +177,7 @@ def test_guardian_and_supervisor_killed(leads: Leads) -> None:
     os.kill(guardian, signal.SIGKILL)
     leader.kill()
     second.says(f"waiting for the lock {leads.lock} held by pid {pid} (sleep 1000)")
-    leads.never(lambda: leads.gone(pid) or len(leads.runs) > 1, 1.0)
+    leads.never(lambda: leads.gone(pid) or len(leads.runs) > 1, 0.7)
     os.kill(pid, signal.SIGKILL)
     leads.ran(2)
 
