@@ -1,4 +1,4 @@
-"""Benchmarks, by hand: ``python tests/bench/run.py [--json FILE] [--only step,tlc,minicheck,compare]``.
+"""Benchmarks, by hand: ``python tests/bench/run.py [--json FILE] [--only step,tlc,minicheck,compare,files]``.
 
 Every number that matters is a ratio of two things measured in this one run on this one machine (DESIGN 11). Wall time
 is what is compared; the processor time beside it (of TLC with its collector and compiler) tells whether something else
@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import attrs
+from files import bench_files
 from statemachine import State, StateMachine
 
 from tenure.adapters import dot, tlc
@@ -346,10 +347,11 @@ def main() -> None:
     """Run what was asked for, print it, and perhaps write it as JSON."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", type=Path, metavar="FILE")
-    parser.add_argument("--only", default="step,compare,minicheck,tlc", metavar="NAMES")
+    parser.add_argument("--only", default="step,compare,minicheck,tlc,files", metavar="NAMES")
     parser.add_argument("--budget", type=int, default=2, help="faults in the model that TLC and the explorer are given")
     parser.add_argument("--threads", type=int, default=8, help="threads in the model that minicheck is given")
     parser.add_argument("--compared", default="FileTransaction_three", metavar="MODULE_CONFIG")
+    parser.add_argument("--place", type=Path, metavar="DIR", help="the file system for the files, /tmp's by default")
     given = parser.parse_args()
     module, _, config = given.compared.partition("_")
     benches: dict[str, Callable[[], list[Row]]] = {
@@ -357,6 +359,7 @@ def main() -> None:
         "compare": lambda: bench_compare(module, config),
         "minicheck": lambda: bench_minicheck(given.threads),
         "tlc": lambda: bench_tlc(given.budget),
+        "files": lambda: bench_files(given.place),
     }
     found: dict[str, list[Row]] = {}
     for name in given.only.split(","):
