@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from typing import Annotated, Final
 
 import attrs
@@ -77,8 +78,11 @@ def commit(
         verdict = committer.run(epoch_named(epoch))
     finally:
         errand.close()
-    if verdict.said:
-        typer.echo(f"tenure: {verdict.said}", err=True)
+    said = verdict.said
+    if verdict.answer == "interrupted" and errand.asked is not None:
+        said = f"interrupted by {signal.Signals(errand.asked).name}"
+    if said:
+        typer.echo(f"tenure: {said}", err=True)
     statuses = {
         "ended": errand.status,
         "timed_out": TIMED_OUT,

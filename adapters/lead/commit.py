@@ -16,6 +16,7 @@ from tenure.adapters.files.guard import GuardBusy, Guarded, GuardedFile, GuardLo
 from tenure.adapters.files.process_state import ProcessState
 from tenure.adapters.files.registry import Registry, parse_registry
 from tenure.adapters.files.timings import Timings
+from tenure.adapters.lead.stale_words import why_stale
 from tenure.adapters.ports import Killed, Ports
 from tenure.machines.chart import Refused, Step, step
 from tenure.machines.fenced_commit import (
@@ -43,8 +44,8 @@ from tenure.machines.fenced_commit import (
     TimeUp,
     TryLock,
 )
-from tenure.machines.identity import RUNNING, UNKNOWN, Epoch, Sighting, is_me, proven_dead
-from tenure.machines.lease import Sight, over, stamped
+from tenure.machines.identity import RUNNING, UNKNOWN, Epoch, Sighting, is_me
+from tenure.machines.lease import Sight
 
 MODULE: Final = "FencedCommit"
 _LOOK_MS: Final = 3.0
@@ -242,11 +243,13 @@ class Committer:
     def _run(self, order: RunCommand) -> Output:
         ends_ms = self.ports.clock.fence_ms() + self.bounds.run_ms
         self._errand.start(order.epoch)
-        while (left_ms := ends_ms - self.ports.clock.fence_ms()) > 0:
-            event = self._errand.wait(left_ms)
+        while True:
+            left_ms = ends_ms - self.ports.clock.fence_ms()
+            event = self._errand.wait(max(0, left_ms))  # also when the time is over: this process may have been stopped
             if event != "nothing":
                 return self._told(Ended() if event == "ended" else Interrupt())
-        return self._told(TimeUp())
+            if left_ms <= 0:
+                return self._told(TimeUp())
 
     def _sweep(self, output: Output) -> Output:
         """Until the machine says that nothing is left."""
@@ -295,33 +298,19 @@ class Committer:
         return Verdict(output.answer, said)
 
     def _words(self, answer: Answer, registry: Registry, sight: Sight) -> str:
-        where = self.directory.registry
-        if answer == "unreadable":
-            return f"{where}: {registry.problem}; nothing was run: see tenure doctor"
-        if answer == "timed_out":
-            return f"the command was ended: its {self.bounds.run_ms / 1000:g} s were over, and others wait meanwhile"
-        if answer == "busy":
-            assert self._lock is not None
-            return f"{self.directory.commit_lock(self.key)}: {self._lock.holders()}; nothing was run"
-        if answer == "stale":
-            return f"{where}: {self._stale(sight)}; nothing was run"
+        match answer:
+            case "unreadable":
+                return f"{self.directory.registry}: {registry.problem}; nothing was run: see tenure doctor"
+            case "timed_out":
+                return (
+                    f"the command was ended: its {self.bounds.run_ms / 1000:g} s were over, and others wait meanwhile"
+                )
+            case "busy":
+                assert self._lock is not None
+                return f"{self.directory.commit_lock(self.key)}: {self._lock.holders()}; nothing was run"
+            case "stale":
+                return f"{self.directory.registry}: {why_stale(self._token, sight, self.data)}; nothing was run"
         return ""
-
-    def _stale(self, sight: Sight) -> str:
-        """Which epoch is current, and why the caller's is not that of a live lease."""
-        entry, token = sight.entry, f"epoch {_shown(self._token)}"
-        if entry is None:
-            return f"{token} is over, nobody owns {self.key}"
-        if entry.leader_epoch is None:
-            return f"{token} is not current, pid {entry.pid} owns {self.key} without an epoch"
-        if entry.leader_epoch != self._token or isinstance(entry.leader_epoch, str) != isinstance(self._token, str):
-            return f"{token} is not current, {self.key} is at epoch {_shown(entry.leader_epoch)} of pid {entry.pid}"
-        if proven_dead(entry.birth, sight.seen, self.data.me):
-            return f"{token} is the last one of {self.key}, and its owner, pid {entry.pid}, is dead"
-        if over(entry, sight, self.data.me, self.timings.stale_ms) and not stamped(entry, self.data.me.birth.boot_id):
-            return f"{token} is the last one of {self.key}, and its lease has passed: the heartbeat is old"
-        age_ms = sight.monotonic_ms - (entry.stamp_ms or 0)
-        return f"{token} is the last one of {self.key}, and its lease has passed: not renewed for {age_ms / 1000:.1f} s"
 
     # -- recording ----------------------------------------------------------------------------------------------------
 
@@ -329,11 +318,6 @@ class Committer:
         recorder, me = self.ports.recorder, self.data.me
         assert recorder is not None
         recorder.event(MODULE, action, f"{me.pid}.{me.birth.ticks}", self._number, None, None, self._token)
-
-
-def _shown(epoch: Epoch) -> str:
-    """A string in quotes, for the number 1 is not the string "1"; one line, whatever is in it."""
-    return ascii(epoch) if isinstance(epoch, str) else str(epoch)
 
 
 _ACTIONS: Final = {

@@ -160,7 +160,8 @@ class ProcessErrand:
         return frozenset(_children()) - self._before - {self._pid}
 
     def _signal(self, number: int) -> None:
-        if not self._reaped:
+        # Where orphans are not adopted the command is reaped at its end; its number is the group's as long as that lives.
+        if not self._reaped or not (self._adopts or group.gone(self._pid)):
             group.send(self._pid, number)
         # Once: to a process that ends in an orderly way a second SIGTERM often means something else.
         for pid in {self._pid} | self._descendants() if self._adopts else {self._pid}:

@@ -8,6 +8,8 @@ import json
 import os
 import random
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -221,6 +223,7 @@ def test_a_signal_ends_the_command_and_then_the_commit(commits: Commits, number:
     done.kill(number)
 
     assert 128 + number == done.ends()
+    assert f"tenure: interrupted by {number.name}\n" == done.said
     assert not alive(pid)
     assert commits.free
 
@@ -325,6 +328,42 @@ def test_a_stopped_committer_holds_everybody_up_until_it_runs(commits: Commits) 
     assert 124 == done.ends()
     assert "mine" == commits.owner.refresh()
     assert not (commits.root / "late").exists()
+
+
+BARE = """
+import sys
+from tenure.adapters import cli
+from tenure.adapters.lead import errand, group
+group.adopt_orphans = lambda: False
+errand._LINUX = False
+cli.main(sys.argv[1:])
+"""
+"""`tenure` on a platform that binds no process to its parent's life."""
+
+
+@pytest.mark.parametrize("ends", ["by itself", "at its bound", "with its committer"])
+def test_elsewhere_the_group_and_the_witness_do_it(commits: Commits, ends: str) -> None:
+    """What stays in the group ends in time, and a moment after a killed committer."""
+    epoch = commits.own()
+    last = "exit 3" if ends == "by itself" else DEAF
+    script = f"""(trap "" TERM; echo "child $(sh -c 'echo $PPID')" >> $LOG; exec sleep 100) &
+        echo "it $$" >> $LOG; while [ $(wc -l < $LOG) -lt 2 ]; do sleep 0.01; done; {last}"""
+    options = ["--epoch", str(epoch), "--lease", str(LEASE_S), "--timeout", "0.5" if ends == "at its bound" else "60"]
+    with subprocess.Popen(
+        [sys.executable, "-c", BARE, "commit", str(commits.directory), *options, "--", "sh", "-c", script],
+        env={**os.environ, "LOG": str(commits.log)},
+        cwd=commits.root,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        pids = commits.pid("it"), commits.pid("child")
+        if ends == "with its committer":
+            process.kill()
+        status = process.wait(20)
+    if ends == "with its committer":
+        until(lambda: not any(map(alive, pids)))
+    assert not any(map(alive, pids))
+    assert {"by itself": 3, "at its bound": 124, "with its committer": -9}[ends] == status
+    assert commits.passable()
 
 
 # -- races -------------------------------------------------------------------------
