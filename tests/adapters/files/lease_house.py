@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Callable, Mapping
 
 import attrs
 
 from tenure.adapters.files.directory import AgentDirectory
-from tenure.adapters.files.lease import Guard, LeaseRuntime
+from tenure.adapters.files.guard import GuardLost
+from tenure.adapters.files.lease import Guard, Held, LeaseRuntime, Won
 from tenure.adapters.files.process_state import ProcessState
 from tenure.adapters.files.timings import Timings
 from tenure.adapters.ports import Files, Ports, Recorder
-from tenure.adapters.testing.faulty import FaultyFiles, Plan
+from tenure.adapters.testing.faulty import Call, Fault, FaultyFiles, Plan
 from tenure.adapters.testing.memory import CountedIdentities, FakeClock, FakeProcesses, MemoryFiles, Notes
+from tenure.machines.entry import parse_entry
+from tenure.machines.identity import Owner
 
 ROOT = "/agent"
+LEASE_MS = 8_000
+FOREIGN = {"pid": 50, "cwd": "/there", "instanceId": "50:1", "leaderEpoch": "e0", "runtimeGeneration": 5}
 QUICK = Timings(stale_ms=8_000, attempts=3, delay_ms=1, rename_attempts=3, rename_delay_ms=1)
-
-
-class Whole(Files, Protocol):
-    """Files, all of them."""
 
 
 @attrs.define
@@ -127,3 +127,54 @@ class House:
     def left(self) -> list[str]:
         """Whatever lies in the state directory besides registry and mark."""
         return [n for n in self.inner.entries(self.directory.state) if n not in ("owners.json", "epochs.json")]
+
+
+def won(lease: LeaseRuntime) -> Won:
+    answer = lease.acquire("plain")
+    assert isinstance(answer, Won)
+    return answer
+
+
+def held(lease: LeaseRuntime) -> Held:
+    answer = lease.acquire("plain")
+    assert isinstance(answer, Held)
+    return answer
+
+
+def owner(house: House, key: str = "default") -> Owner:
+    entry = parse_entry(house.registry()[key])
+    assert entry is not None
+    return entry.owner
+
+
+def foreign(house: House, **fields: object) -> None:
+    """A process of the other system owns the key: no birth, no stamp; pid 50 runs."""
+    house.first.start(50, 9)
+    house.write({"default": {**FOREIGN, "heartbeatMs": house.clock.wall, **fields}})
+
+
+def renames_registry(house: House, fault: Fault, times: int = 1) -> Callable[[Call], Fault | None]:
+    """The next `times` renames over the registry have that fault, once switched on by `armed`."""
+    left = times
+
+    def plan(call: Call) -> Fault | None:
+        nonlocal left
+        if call.name == "rename" and call.paths[1] == house.directory.registry and left:
+            left -= 1
+            return fault
+        return None
+
+    return plan
+
+
+class LosesGuard:
+    """An abstract transaction that is lost while the operation runs."""
+
+    def __init__(self, meanwhile: Callable[[], None]) -> None:
+        self.meanwhile = meanwhile
+        self.number = 0
+
+    def run(self, operation: Callable[[LosesGuard], object], *, attempts: int | None = None) -> object:
+        operation(self)
+        self.meanwhile()
+        raise GuardLost("owners.json.transaction: another guard stands where mine was")
