@@ -1,4 +1,4 @@
-"""Who wins a lease over whom: by force, election, as the newer runtime, by resuming (locks.md 7.1; A04-A11, A49, A50)."""
+"""Who wins a lease over whom: by force, election, as the newer runtime, by resuming (locks.md 7.1; A04-A11, A49-50)."""
 
 from __future__ import annotations
 
