@@ -44,8 +44,8 @@ def status(
     """Say who leads in DIR, under which epoch and how fresh, who is inside the guards, who keeps COMMAND's lock, and
     what dead processes left. Reads only.
 
-    With --json: directory, problem, problems, staleAfterMs, registry, keys, guard, recoveryGuard, work, commit,
-    highWater, debris, quarantined; with --watch one object a line.
+    With --json: directory, problem, problems, staleAfterMs, registry, keys, guard, neighbour, recoveryGuard, work,
+    commit, highWater, debris, quarantined; with --watch one object a line.
 
     Exit status: 0, also when what stands there is damaged (it says so); 2 when DIR cannot be looked at.
     """

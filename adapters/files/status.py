@@ -65,13 +65,15 @@ class MarkLook:
 
 @attrs.frozen
 class Status:
-    """One look at everything. `stale_ms`: the age beyond which a lease is over."""
+    """One look at everything. `stale_ms`: the age beyond which a lease is over. `neighbour`: the guard under which the
+    other system clears a regular-file guard of 0.22.0 away (locks.md 3.3)."""
 
     directory: str
     stale_ms: int
     registry: RegistryLook
     keys: tuple[EntryLook, ...]
     guard: GuardLook
+    neighbour: GuardLook
     recovery_guard: GuardLook
     work: tuple[LockLook, ...]
     commit: tuple[LockLook, ...]
@@ -123,6 +125,7 @@ def _status(ports: Ports, directory: AgentDirectory, key: str | None, timings: T
         registry=registry,
         keys=keys,
         guard=look_at_guard(ports, directory.guard),
+        neighbour=look_at_guard(ports, f"{directory.guard}.recovery"),
         recovery_guard=look_at_guard(ports, f"{directory.recovery_guard}.transaction"),
         work=tuple(_work(_lock(ports, k, directory.work_lock(k), locks), epochs) for k in locked),
         commit=tuple(_lock(ports, k, directory.commit_lock(k), locks) for k in locked),
@@ -191,8 +194,21 @@ Json = dict[str, object]
 
 
 def as_json(found: Status) -> Json:
-    """The shape of ``tenure status --json``. Times in ms; a process is {pid, process, provenDead, birthKnown}, where
-    `process` is one of running, stopped, zombie, dead, reused, earlier boot, other namespace, unknown."""
+    """The shape of ``tenure status --json``. Durations and wall-clock times in ms, paths absolute, null for nothing.
+
+    * `problem`, `problems`: what keeps anybody from leading, each one line that begins with the file;
+    * `registry`: {path, exists, problem, otherKeys};
+    * `keys`: [{key, state, owner, epoch, cwd, instanceId, runtimeGeneration, foreign, ageMs, ageBy, expired}], where
+      `state` is inactive, active-here, active-elsewhere or stale (locks.md 5), `owner` a process, `foreign` says that
+      no birth is recorded, `ageBy` is stamp or heartbeat;
+    * `guard`, `neighbour`, `recoveryGuard`: see `guard_json`;
+    * `work`, `commit`: locks by key, [{key, path, exists, holders: [{pid, process, command}], last, orphaned}];
+    * `highWater`: {path, exists, mark, problem};
+    * `debris`: [{path, what, pid, ownerDead, needed}]; `quarantined`: names in `tmp/telegram/recovery`.
+
+    A process is {pid, process, provenDead, birthKnown}, where `process` is one of running, stopped, zombie, dead,
+    reused, earlier boot, other namespace, unknown.
+    """
     problems = found.problems
     return {
         "directory": found.directory,
@@ -207,6 +223,7 @@ def as_json(found: Status) -> Json:
         },
         "keys": [_key(e) for e in found.keys],
         "guard": guard_json(found.guard),
+        "neighbour": guard_json(found.neighbour),
         "recoveryGuard": guard_json(found.recovery_guard),
         "work": [_lock_json(lock) for lock in found.work],
         "commit": [_lock_json(lock) for lock in found.commit],

@@ -124,6 +124,8 @@ def lines(found: Status, wall_ms: int) -> tuple[Line, ...]:
     if found.registry.strangers:
         said.append(Line("other keys", ", ".join(look.key for look in found.registry.strangers)))
     said.append(guard(found.guard, "guard", wall_ms))
+    if found.neighbour.kind != "free":
+        said.append(guard(found.neighbour, "neighbour", wall_ms))
     if found.recovery_guard.kind != "free":
         said.append(guard(found.recovery_guard, "doctor", wall_ms))
     for locks, what in ((found.work, "work"), (found.commit, "commit")):

@@ -270,6 +270,12 @@ def test_a_file_guard_of_an_old_version_says_so(ward: Ward) -> None:
     assert ("held", "file") == (look(ward).guard.kind, look(ward).guard.form)
 
 
+def test_the_neighbour_of_old_versions_is_shown_when_it_is_not_free(ward: Ward) -> None:
+    ward.guard(f"{GUARD}.recovery")
+    assert "neighbour: left by pid 77 (dead)" in text(ward)
+    assert () == look(ward).problems
+
+
 def test_the_guard_of_healing_is_shown_when_it_is_not_free(ward: Ward) -> None:
     assert "doctor:" not in text(ward)
     ward.files.make_directories(RECOVERY)
@@ -375,6 +381,7 @@ def test_the_shape_of_json_stays(ward: Ward) -> None:
         "registry",
         "keys",
         "guard",
+        "neighbour",
         "recoveryGuard",
         "work",
         "commit",
