@@ -77,6 +77,8 @@ class Run:
     """What TLC said went wrong; empty when nothing did."""
     status: int
     seconds: float
+    lengths: Mapping[str, int] = attrs.field(factory=dict)
+    """States in the first story of each property that TLC named: with ``-continue`` there may be several."""
 
     @property
     def unparsed(self) -> bool:
@@ -99,7 +101,7 @@ class Tlc:
     script: bool = False
     """Whether `command` is a ``tlc`` script, to which Java's options can be given through the environment only."""
     warm: Path | None = None
-    """Where Java may keep what it learnt of TLC: the first long run writes it, later ones start a fifth faster."""
+    """Where Java keeps what a run learnt of TLC that was to teach it; later ones start a fifth faster."""
 
     def run(
         self,
@@ -110,11 +112,15 @@ class Tlc:
         dump: Path | None = None,
         timeout: float | None = None,
         brief: bool = False,
+        go_on: bool = False,
+        teach: bool = False,
     ) -> Run:
         """Run `module`.tla of the directory `sources` with the configuration text `cfg`.
 
-        `dump` names the file that gets the graph. `timeout` is in seconds; when it is over the answer is TIMEOUT.
+        `dump` names the file that gets the graph; with `go_on` violations do not end the run, so that it is whole.
+        `timeout` is in seconds; when it is over the answer is TIMEOUT.
         `brief` says that the run will be short: Java's quick compiler alone halves it, and would double a long one.
+        `teach` makes the run leave what later ones start faster with, which costs it some seconds.
         Raises `TlcMissing` when the command cannot be started, or is no TLC.
         """
         if not (sources / f"{module}.tla").is_file():
@@ -127,10 +133,12 @@ class Tlc:
             arguments = ["-tool", "-deadlock", "-nowarning", "-workers", "1"]
             # A fixed fingerprint function: the order of liveness counterexamples must not depend on a random one.
             arguments += ["-fp", "0", "-metadir", str(room / "states"), "-config", "run.cfg"]
+            if go_on:
+                arguments.append("-continue")
             if dump is not None:
                 arguments += ["-dump", "dot,actionlabels", str(room / "graph.dot")]
             started = time.perf_counter()
-            out, status = self._start([*arguments, f"{module}.tla"], room, timeout, brief)
+            out, status = self._start([*arguments, f"{module}.tla"], room, timeout, brief, teach)
             seconds = time.perf_counter() - started
             if dump is not None and (room / "graph.dot").exists():
                 shutil.move(room / "graph.dot", dump)
@@ -140,7 +148,9 @@ class Tlc:
             raise TlcMissing(f"{self.command[0]} ran no TLC (status {status}: {said}); {INSTALL}")
         return read(out, status, seconds, timeout)
 
-    def _start(self, arguments: list[str], room: Path, timeout: float | None, brief: bool) -> tuple[str, int | None]:
+    def _start(
+        self, arguments: list[str], room: Path, timeout: float | None, brief: bool, teach: bool
+    ) -> tuple[str, int | None]:
         if _STOPPED.is_set():
             raise Stopped
         environment = dict(os.environ)
@@ -152,8 +162,9 @@ class Tlc:
             environment["JAVA_TOOL_OPTIONS"] = f"{given} {options[0]}".strip()
             command = [*self.command, *arguments]
         else:
-            options += self._warmth(room, brief)
+            options += self._warmth(room, teach)
             command = [self.command[0], *options, *self.command[1:], *arguments]
+        _STARTING.set()
         try:
             process = subprocess.Popen(
                 command,
@@ -167,9 +178,11 @@ class Tlc:
                 start_new_session=True,
             )
         except OSError as error:
+            _STARTING.clear()
             raise TlcMissing(f"cannot start {command[0]} ({error.strerror}); {INSTALL}") from error
         _RUNNING.add(process)
         try:
+            _STARTING.clear()
             if _STOPPED.is_set():  # set while the process started: `stop_all` may not have seen it
                 raise Stopped
             out, _ = process.communicate(timeout=timeout)
@@ -185,13 +198,13 @@ class Tlc:
             raise Stopped
         return out, process.returncode
 
-    def _warmth(self, room: Path, brief: bool) -> list[str]:
+    def _warmth(self, room: Path, teach: bool) -> list[str]:
         """Java's options to use what an earlier run left, or to leave it (an AOT cache, JEP 514; Java 25 and later)."""
         if self.warm is None:
             return []
         if self.warm.exists():
             return [f"-XX:AOTCache={self.warm}", "-Xlog:disable", "-XX:+IgnoreUnrecognizedVMOptions"]
-        if brief:
+        if not teach:
             return []
         return [f"-XX:AOTCacheOutput={room / _WARMTH}", "-Xlog:disable", "-XX:+IgnoreUnrecognizedVMOptions"]
 
@@ -212,6 +225,7 @@ class Tlc:
 _WARMTH: Final = "tlc.aot"
 _RUNNING: Final[set[subprocess.Popen[str]]] = set()
 _STOPPED: Final = threading.Event()
+_STARTING: Final = threading.Event()
 
 
 class Stopped(BaseException):
@@ -224,6 +238,16 @@ def stop_all() -> None:
     for process in list(_RUNNING):
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
+
+
+def stop_here() -> None:
+    """`stop_all`, and end what the thread does; in a signal's handler, so that it may be anywhere.
+
+    A process that is just being started is not known yet: whoever starts it sees that it should not go on.
+    """
+    stop_all()
+    if not _STARTING.is_set():
+        raise Stopped
 
 
 def _end(process: subprocess.Popen[str]) -> None:
@@ -318,6 +342,7 @@ _NAMED: Final = {
     2110: re.compile(r"Invariant (\S+) is violated"),
     2112: re.compile(r"Action property (.+?) is violated"),
 }
+_AT_START: Final = (2107, 2108)
 _UNNAMED: Final = 2116
 _PREAMBLES: Final = (2121, 2264)  # "the behavior up to this point is", before a story
 _ERRORS: Final = (1, 2)  # severities: an error, a bug in TLC
@@ -331,6 +356,9 @@ def read(out: str, status: int | None, seconds: float, timeout: float | None = N
     if status is None:
         return Run(Answer.TIMEOUT, None, (), None, 0, False, f"TLC took longer than {timeout:g} s", -1, seconds)
     violated, named = False, None
+    lengths: dict[str, int] = {}
+    telling: str | None = None
+    stories = 0
     story: list[Frame] = []
     loop: int | None = None
     states, left, complete, success = 0, 0, False, False
@@ -338,14 +366,25 @@ def read(out: str, status: int | None, seconds: float, timeout: float | None = N
     for code, severity, body in _messages(out):
         if code in _NAMED:
             violated = True
+            stories += 1
             found = _NAMED[code].match(body)
-            named = named or (found[1] if found and found[1].isidentifier() else None)
-            if code in (2107, 2108) and found:
+            name = found[1] if found and found[1].isidentifier() else None
+            named = named or name
+            telling = name if name not in lengths else None
+            at_start = code in _AT_START
+            if telling is not None:
+                lengths[telling] = int(at_start)
+            if at_start and found and stories == 1:
                 story = _frames_of([f"1: <Initial predicate>\n{found[2]}"])
         elif code == _UNNAMED:
             violated = True
+            stories += 1
+            telling = None
         elif code in _FRAMES:
-            story += _frames_of([body])
+            if telling is not None:
+                lengths[telling] += 1
+            if stories <= 1:
+                story += _frames_of([body])
         elif code == _STUTTERS:
             loop = len(story) - 1
         elif code == _RETURNS:
@@ -363,7 +402,8 @@ def read(out: str, status: int | None, seconds: float, timeout: float | None = N
     if status == _STATUS_HOLDS and success and not violated and not errors:
         return Run(Answer.HOLDS, None, (), None, states, left == 0, "", status, seconds)
     if violated and not errors and status in (_STATUS_HOLDS, *_STATUS_VIOLATED):
-        return Run(Answer.VIOLATED, named, tuple(story), loop, states, complete, "", status, seconds)
+        complete = complete or (success and left == 0)
+        return Run(Answer.VIOLATED, named, tuple(story), loop, states, complete, "", status, seconds, lengths)
     said = "\n".join(filter(None, [_semantic(out), *errors]))
     message = said or f"TLC ended with status {status}: {out.strip()[-400:]}"
     return Run(Answer.ERROR, named, tuple(story), loop, states, False, message, status, seconds)

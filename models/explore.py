@@ -79,9 +79,12 @@ def explore(world: World[S], limit: int | None = None) -> Graph[S]:
     return check(world, (), limit).graph
 
 
-def check(world: World[S], names: Collection[str] | None = None, limit: int | None = None) -> Outcome[S]:
+def check(
+    world: World[S], names: Collection[str] | None = None, limit: int | None = None, *, go_on: bool = False
+) -> Outcome[S]:
     """Explore and check the named properties (all for None), stopping at the first safety violation.
 
+    With `go_on` the graph is finished all the same; nothing else is checked on the way.
     Raises KeyError for an unknown property name and `LimitReached` beyond `limit` states.
     """
     known = {**world.invariants(), **world.steps(), **world.refines(), **world.eventually()}
@@ -89,10 +92,10 @@ def check(world: World[S], names: Collection[str] | None = None, limit: int | No
     for name in wanted:
         if name not in known:
             raise KeyError(f"{world.module}: no property is called {name}")
-    walk = _Walk(world, wanted, limit)
+    walk = _Walk(world, wanted, limit, go_on)
     found = walk.run()
     if found is not None:
-        return Outcome(walk.graph, {found.name: found}, False)
+        return Outcome(walk.graph, {found.name: found}, go_on)
     violations: dict[str, Violation[S]] = {}
     leads = {name: p for name, p in world.eventually().items() if name in wanted}
     if leads:
@@ -109,9 +112,10 @@ def check(world: World[S], names: Collection[str] | None = None, limit: int | No
 class _Walk(Generic[S]):
     """One breadth-first search."""
 
-    def __init__(self, world: World[S], wanted: Collection[str], limit: int | None) -> None:
+    def __init__(self, world: World[S], wanted: Collection[str], limit: int | None, go_on: bool) -> None:
         self.world = world
         self.limit = limit
+        self.go_on = go_on
         self.invariants = [(n, p) for n, p in world.invariants().items() if n in wanted]
         self.steps: list[tuple[str, Callable[[S, S], bool]]] = [(n, p) for n, p in world.steps().items() if n in wanted]
         self.inits: list[tuple[str, Callable[[S], bool]]] = []
@@ -125,6 +129,7 @@ class _Walk(Generic[S]):
         graph, index, states, edges = self.graph, self.graph.index, self.graph.states, self.graph.edges
         parents, steps, invariants = graph.parents, self.steps, self.invariants
         known = index.get
+        first: Violation[S] | None = None
         instances: list[_Instance[S]] = []
         for action in self.world.actions():
             there = not action.mutant or action.mutant in self.world.off
@@ -138,11 +143,12 @@ class _Walk(Generic[S]):
                 continue
             number = self._add(state, -1, -1)
             graph.initial.append(number)
-            for name, starts in self.inits:
-                if not starts(state):
-                    return Violation(name, graph.path(number))
-            if (broken := self._broken(state)) is not None:
-                return Violation(broken, graph.path(number))
+            if first is None and (broken := self._broken_at_start(state)) is not None:
+                first = Violation(broken, graph.path(number))
+                if not self.go_on:
+                    return first
+        if first is not None:
+            steps, invariants = [], []
         limit = self.limit
         source = 0
         while source < len(states):
@@ -162,11 +168,16 @@ class _Walk(Generic[S]):
                     if steps and target != source:
                         for name, holds in steps:
                             if not holds(state, after):
-                                return Violation(name, [*graph.path(source), (graph.labels[label], after)])
-                    if fresh and invariants and (broken := self._broken(after)) is not None:
-                        return Violation(broken, graph.path(target))
+                                first = Violation(name, [*graph.path(source), (graph.labels[label], after)])
+                                break
+                    if fresh and first is None and invariants and (broken := self._broken(after)) is not None:
+                        first = Violation(broken, graph.path(target))
+                    if first is not None and (steps or invariants):
+                        if not self.go_on:
+                            return first
+                        steps, invariants = [], []
             source += 1
-        return None
+        return first
 
     def _enabled(self, instances: list[_Instance[S]]) -> Callable[[S], list[_Instance[S]]]:
         """Which instances to try in a state: all but those that `World.offers` rules out by the phases alone."""
@@ -208,6 +219,9 @@ class _Walk(Generic[S]):
         self.graph.states.append(state)
         self.graph.parents.append((parent, label))
         return number
+
+    def _broken_at_start(self, state: S) -> str | None:
+        return next((name for name, starts in self.inits if not starts(state)), None) or self._broken(state)
 
     def _broken(self, state: S) -> str | None:
         for name, holds in self.invariants:

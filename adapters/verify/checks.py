@@ -119,7 +119,7 @@ class ConfigCheck:
         return ("config", config.name, config.cfg.text(), str(config.states), str(config.transitions))
 
     def run(self, tools: Tools) -> Checked:
-        with _room() as room:
+        with workroom() as room:
             dump, spec = self._spec(tools, room)
             twin, taken = self._twin(tools, dump, room)
         return Checked((("spec", spec), ("twin", twin)), taken)
@@ -129,7 +129,7 @@ class ConfigCheck:
         config, entry = self.config, self.entry
         row: Row = {"config": config.name, "properties": list(config.cfg.names)}
         if tools.tlc is None:
-            return None, _row(row, Verdict.UNDETERMINED, tools.missing)
+            return None, row_of(row, Verdict.UNDETERMINED, tools.missing)
         # With liveness TLC dumps its product with the properties as well, six times as large: a run without properties
         # that dumps the graph alone costs less, unless starting Java is most of it.
         whole = config.states < SMALL or not self._has_liveness()
@@ -138,30 +138,26 @@ class ConfigCheck:
         run = tools.run(entry, config.cfg.text(), dump=path, brief=config.states < SHORT)
         row |= {"seconds": round(run.seconds, 2), "states": run.states}
         if run.answer is Answer.TIMEOUT:
-            return None, _row(row, Verdict.UNDETERMINED, f"{config.name}: {run.message}")
+            return None, row_of(row, Verdict.UNDETERMINED, f"{config.name}: {run.message}")
         if run.answer is Answer.ERROR:
-            return None, _row(row, Verdict.FAIL, _error(config.name, run))
+            return None, row_of(row, Verdict.FAIL, _error(config.name, run))
         if run.answer is Answer.VIOLATED:
             name = run.violated or self._name(tools, tools.tlc) or "a property"
             message = _lines(f"{config.name}: {name} is violated", story.lines(story.of_run(run)))
-            return None, _row(row | {"property": name, "tlc": run.length}, Verdict.FAIL, message)
+            return None, row_of(row | {"property": name, "tlc": run.length}, Verdict.FAIL, message)
         if path is None:
             path, stop = _dump(entry, config, (), tools, room)
             if stop is not None:
-                return None, _row(row, stop.verdict, stop.message)
+                return None, row_of(row, stop.verdict, stop.message)
             assert path is not None
         dump = dot.read(path)
         row |= {"seconds": round(time.perf_counter() - started, 2), "transitions": len(dump.edges)}
         drift = _drift(config, len(dump.labels), len(dump.edges))
-        return path, _row(row, Verdict.FAIL if drift else Verdict.PASS, drift)
+        return path, row_of(row, Verdict.FAIL if drift else Verdict.PASS, drift)
 
     def _has_liveness(self) -> bool:
         """Whether a property is about more than states and steps; if the twin cannot say, one may be."""
-        try:
-            steps = self.entry.world(self.config.name).steps()
-        except Exception:
-            return True
-        return not steps.keys() >= set(self.config.cfg.properties)
+        return not _steps(self.entry, self.config.name) >= set(self.config.cfg.properties)
 
     def _name(self, tools: Tools, tlc: Tlc) -> str | None:
         """The property that TLC does not name: the first that breaks alone."""
@@ -176,14 +172,14 @@ class ConfigCheck:
         row: Row = {"config": config.name, "off": []}
         started = time.perf_counter()
         recorder = Recorder()
-        outcome = _explore(entry, config.name, (), [n for n in config.cfg.names if n != TYPE_OK], tools, recorder)
-        if isinstance(outcome, _Stop):
-            return _row(row, outcome.verdict, f"{config.name}: {outcome.message}"), NOTHING
+        outcome = explored(entry, config.name, (), [n for n in config.cfg.names if n != TYPE_OK], tools, recorder)
+        if isinstance(outcome, Stop):
+            return row_of(row, outcome.verdict, f"{config.name}: {outcome.message}"), NOTHING
         broken = outcome.violations
         if not outcome.complete:
-            whole = _explore(entry, config.name, (), (), tools, recorder)
-            if isinstance(whole, _Stop):
-                return _row(row, whole.verdict, f"{config.name}: {whole.message}"), NOTHING
+            whole = explored(entry, config.name, (), (), tools, recorder)
+            if isinstance(whole, Stop):
+                return row_of(row, whole.verdict, f"{config.name}: {whole.message}"), NOTHING
             outcome = whole
         graph = outcome.graph
         transitions = graph.transitions()
@@ -209,7 +205,7 @@ class ConfigCheck:
             messages.append(drift or tools.missing)
             verdict = Verdict.FAIL if drift or messages[1:] else Verdict.UNDETERMINED
         row["seconds"] = round(time.perf_counter() - started, 2)
-        return _row(row, verdict, "\n".join(filter(None, messages))), taken
+        return row_of(row, verdict, "\n".join(filter(None, messages))), taken
 
 
 @attrs.frozen
@@ -238,7 +234,7 @@ class GuardCheck:
     def run(self, tools: Tools) -> Checked:
         guard = self.guard
         off = (guard.name, *guard.covered_by)
-        with _room() as room:
+        with workroom() as room:
             red, graph, dump = self._red(off, tools, room)
             rows: list[tuple[str, Row]] = [("red", red), ("twin", self._twin(off, graph, dump, tools, room))]
             if guard.covered_by:
@@ -250,18 +246,9 @@ class GuardCheck:
     def _red(self, off: Sequence[str], tools: Tools, room: Path) -> tuple[Row, Graph[Any] | None, Path | None]:
         """Both halves of the red twin; and the graphs, where a half had to build its own to the end."""
         guard = self.guard
-        row: Row = {
-            "guard": guard.name,
-            "kind": guard.kind.value,
-            "law": guard.law.value,
-            "property": guard.property,
-            "config": guard.config,
-            "with": list(guard.covered_by),
-            "tlc": None,
-            "twin": None,
-        }
+        row = self.red_row()
         started = time.perf_counter()
-        stops: list[_Stop] = []
+        stops: list[Stop] = []
         if guard.covered_by:
             stops += self._alone(tools)
         run, dump = self._break_tlc(off, tools, room, stops)
@@ -278,26 +265,40 @@ class GuardCheck:
             and violation is not None
             and any(s.verdict is Verdict.FAIL for s in stops)
         ):
-            stops.append(_Stop(Verdict.FAIL, _lines("the twin's story", story.lines(story.of_violation(violation)))))
+            stops.append(Stop(Verdict.FAIL, _lines("the twin's story", story.lines(story.of_violation(violation)))))
         if row["twin"] is None and run is not None and run.answer is Answer.VIOLATED:
-            stops.append(_Stop(Verdict.FAIL, _lines("TLC's story", story.lines(story.of_run(run)))))
+            stops.append(Stop(Verdict.FAIL, _lines("TLC's story", story.lines(story.of_run(run)))))
         differ = row["tlc"] not in (None, row["twin"])
-        if differ and run is not None and violation is not None and self._is_stepwise():
-            stops.append(_Stop(Verdict.FAIL, self._unequal(run, violation)))
+        if differ and run is not None and violation is not None and self.is_stepwise():
+            stops.append(Stop(Verdict.FAIL, self._unequal(run, violation)))
         verdict = Verdict.PASS
         if stops:
             fails = any(stop.verdict is Verdict.FAIL for stop in stops)
             verdict = Verdict.FAIL if fails else Verdict.UNDETERMINED
         row["seconds"] = round(time.perf_counter() - started, 2)
-        return _row(row, verdict, "\n".join(dict.fromkeys(stop.message for stop in stops))), graph, dump
+        return row_of(row, verdict, "\n".join(dict.fromkeys(stop.message for stop in stops))), graph, dump
+
+    def red_row(self) -> Row:
+        """The row of `red`, without what was found."""
+        guard = self.guard
+        return {
+            "guard": guard.name,
+            "kind": guard.kind.value,
+            "law": guard.law.value,
+            "property": guard.property,
+            "config": guard.config,
+            "with": list(guard.covered_by),
+            "tlc": None,
+            "twin": None,
+        }
 
     def _names(self, off: Collection[str]) -> str:
         return " and ".join(off)
 
-    def _is_stepwise(self) -> bool:
+    def is_stepwise(self) -> bool:
         """Whether the property is of states or of steps, where breadth-first search finds a shortest story."""
         guard = self.guard
-        return guard.property in self.config.cfg.invariants or guard.property in self.entry.world(guard.config).steps()
+        return guard.property in self.config.cfg.invariants or guard.property in _steps(self.entry, guard.config)
 
     def _unequal(self, run: Run, violation: Violation[Any]) -> str:
         text = f"{self.guard.name}: the two stories of {self.guard.property} differ in length"
@@ -306,7 +307,7 @@ class GuardCheck:
         ours = _lines("the twin's story", story.lines(story.of_violation(violation)))
         return f"{text}: the property is not the same on both sides\n{theirs}\n{ours}"
 
-    def _alone(self, tools: Tools) -> list[_Stop]:
+    def _alone(self, tools: Tools) -> list[Stop]:
         """Defence in depth says that the property holds while its cover stands."""
         guard, found = self.guard, []
         where = f"{guard.name}: the manifest says that {self._names(guard.covered_by)} covers it"
@@ -315,61 +316,62 @@ class GuardCheck:
             run = tools.run(self.entry, cfg, brief=True)
             if run.answer is Answer.VIOLATED:
                 text = f"{where}, but without it alone TLC breaks {guard.property}"
-                found.append(_Stop(Verdict.FAIL, _lines(text, story.lines(story.of_run(run)))))
+                found.append(Stop(Verdict.FAIL, _lines(text, story.lines(story.of_run(run)))))
             elif run.answer is not Answer.HOLDS:
                 found.append(_stop_of(run, guard.name))
-        outcome = _explore(self.entry, guard.config, (guard.name,), [guard.property], tools)
-        if isinstance(outcome, _Stop):
+        outcome = explored(self.entry, guard.config, (guard.name,), [guard.property], tools)
+        if isinstance(outcome, Stop):
             found.append(outcome)
         elif outcome.violations:
             text = f"{where}, but without it alone the twin breaks {guard.property}"
             violation = outcome.violations[guard.property]
-            found.append(_Stop(Verdict.FAIL, _lines(text, story.lines(story.of_violation(violation)))))
+            found.append(Stop(Verdict.FAIL, _lines(text, story.lines(story.of_violation(violation)))))
         return found
 
-    def _idle(self, length: int, tools: Tools) -> list[_Stop]:
+    def _idle(self, length: int, tools: Tools) -> list[Stop]:
         """What the guard adds to its cover: without the cover alone the harm needs more steps, or never comes."""
         guard = self.guard
-        outcome = _explore(self.entry, guard.config, guard.covered_by, [guard.property], tools)
-        if isinstance(outcome, _Stop):
-            return [_Stop(outcome.verdict, f"without {self._names(guard.covered_by)} alone: {outcome.message}")]
+        outcome = explored(self.entry, guard.config, guard.covered_by, [guard.property], tools)
+        if isinstance(outcome, Stop):
+            return [Stop(outcome.verdict, f"without {self._names(guard.covered_by)} alone: {outcome.message}")]
         violation = outcome.violations.get(guard.property)
         if violation is None or violation.length > length:
             return []
         text = f"guard {guard.name} is idle: without {self._names(guard.covered_by)} alone the story is the same"
-        return [_Stop(Verdict.FAIL, _lines(text, story.lines(story.of_violation(violation))))]
+        return [Stop(Verdict.FAIL, _lines(text, story.lines(story.of_violation(violation))))]
 
     def _break_tlc(
-        self, off: Sequence[str], tools: Tools, room: Path, stops: list[_Stop]
+        self, off: Sequence[str], tools: Tools, room: Path, stops: list[Stop]
     ) -> tuple[Run | None, Path | None]:
         guard = self.guard
         if tools.tlc is None:
-            stops.append(_Stop(Verdict.UNDETERMINED, tools.missing))
+            stops.append(Stop(Verdict.UNDETERMINED, tools.missing))
             return None, None
         # A broken invariant ends the run, so its dump would be no graph; liveness is decided on the whole of it.
-        whole = guard.property in self.config.cfg.properties and self.config.states < SMALL
+        liveness = not self.is_stepwise()
+        whole = liveness and self.config.states < SMALL
         path = room / "red.dot" if whole else None
         cfg = self.config.cfg.text(off, [guard.property])
-        run = tools.run(self.entry, cfg, dump=path, brief=True)
+        run = tools.run(self.entry, cfg, dump=path, brief=not liveness or self.config.states < SHORT)
         if run.answer is Answer.HOLDS:
             text = f"{guard.property} still holds in TLC without {self._names(off)}, at {guard.config}"
-            stops.append(_Stop(Verdict.FAIL, f"{text}: the guard or the property is idle"))
+            stops.append(Stop(Verdict.FAIL, f"{text}: the guard or the property is idle"))
         elif run.answer is not Answer.VIOLATED:
             stops.append(_stop_of(run, f"without {self._names(off)}"))
         return run, path if run.complete and path is not None and path.exists() else None
 
     def _break_twin(
-        self, off: Sequence[str], tools: Tools, stops: list[_Stop]
+        self, off: Sequence[str], tools: Tools, stops: list[Stop]
     ) -> tuple[Violation[Any] | None, Graph[Any] | None]:
         guard = self.guard
-        outcome = _explore(self.entry, guard.config, off, [guard.property], tools)
-        if isinstance(outcome, _Stop):
-            stops.append(_Stop(outcome.verdict, f"without {self._names(off)}: {outcome.message}"))
+        outcome = explored(self.entry, guard.config, off, [guard.property], tools)
+        if isinstance(outcome, Stop):
+            stops.append(Stop(outcome.verdict, f"without {self._names(off)}: {outcome.message}"))
             return None, None
         violation = outcome.violations.get(guard.property)
         if violation is None:
             text = f"{guard.property} still holds in the twin without {self._names(off)}, at {guard.config}"
-            stops.append(_Stop(Verdict.FAIL, f"{text}: the guard or the property is idle"))
+            stops.append(Stop(Verdict.FAIL, f"{text}: the guard or the property is idle"))
         return violation, outcome.graph if outcome.complete else None
 
     def _twin(self, off: Sequence[str], graph: Graph[Any] | None, dump: Path | None, tools: Tools, room: Path) -> Row:
@@ -378,22 +380,22 @@ class GuardCheck:
         row: Row = {"config": self.guard.config, "off": list(off)}
         started = time.perf_counter()
         if graph is None:
-            outcome = _explore(self.entry, self.guard.config, off, (), tools)
-            if isinstance(outcome, _Stop):
-                return _row(row, outcome.verdict, f"{name}: {outcome.message}")
+            outcome = explored(self.entry, self.guard.config, off, (), tools)
+            if isinstance(outcome, Stop):
+                return row_of(row, outcome.verdict, f"{name}: {outcome.message}")
             graph = outcome.graph
         row |= {"states": len(graph.states), "transitions": len(graph.transitions())}
         if tools.tlc is None:
-            return _row(row, Verdict.UNDETERMINED, tools.missing)
+            return row_of(row, Verdict.UNDETERMINED, tools.missing)
         if dump is None:
             dump, stop = _dump(self.entry, self.config, off, tools, room)
             if stop is not None:
                 message = stop.message if self.entry.root in tools.unparsed else f"{name}: {stop.message}"
-                return _row(row, stop.verdict, message)
+                return row_of(row, stop.verdict, message)
             assert dump is not None
         difference = _compare(graph, dump)
         row["seconds"] = round(time.perf_counter() - started, 2)
-        return _row(row, Verdict.FAIL if difference else Verdict.PASS, f"{name}: {difference}" if difference else "")
+        return row_of(row, Verdict.FAIL if difference else Verdict.PASS, f"{name}: {difference}" if difference else "")
 
 
 @attrs.frozen
@@ -420,7 +422,7 @@ class ReachCheck:
             found = reach(self.entry, self.effort)
         except Exception as error:
             message = f"the stage raised {type(error).__name__}: {error}{_place(error)}"
-            return Checked((("reach", _row({}, Verdict.FAIL, message)),))
+            return Checked((("reach", row_of({}, Verdict.FAIL, message)),))
         rows = tuple(("reach", dict(row)) for row in found.detail)
         return Checked(rows, totals=("reach", found.seconds, found.states, found.transitions))
 
@@ -429,7 +431,7 @@ class ReachCheck:
 
 
 @attrs.frozen
-class _Stop:
+class Stop:
     """Why a half has no result, or a bad one."""
 
     verdict: Verdict
@@ -437,7 +439,7 @@ class _Stop:
 
 
 @contextmanager
-def _room() -> Iterator[Path]:
+def workroom() -> Iterator[Path]:
     name = tempfile.mkdtemp(prefix="tenure-verify-")
     try:
         yield Path(name)
@@ -445,13 +447,21 @@ def _room() -> Iterator[Path]:
         shutil.rmtree(name, ignore_errors=True)
 
 
-def _row(row: Row, verdict: Verdict, message: str) -> Row:
+def row_of(row: Row, verdict: Verdict, message: str) -> Row:
     found = {"states": 0, "transitions": 0, "seconds": 0.0} | row | {"verdict": verdict.value}
     return found | {"message": message} if message else found
 
 
 def _lines(head: str, rest: Collection[str]) -> str:
     return "\n".join([f"{head}:", *(f"  {line}" for line in rest)])
+
+
+def _steps(entry: ModuleEntry, config: str) -> frozenset[str]:
+    """The properties of steps, as far as the twin can say."""
+    try:
+        return frozenset(entry.world(config).steps())
+    except Exception:
+        return frozenset()  # whoever explores it says what is wrong
 
 
 def _error(name: str, run: Run) -> str:
@@ -461,10 +471,10 @@ def _error(name: str, run: Run) -> str:
     return _lines(text, story.lines(story.of_run(run))) if run.story else text
 
 
-def _stop_of(run: Run, name: str) -> _Stop:
+def _stop_of(run: Run, name: str) -> Stop:
     if run.answer is Answer.TIMEOUT:
-        return _Stop(Verdict.UNDETERMINED, f"{name}: {run.message}")
-    return _Stop(Verdict.FAIL, _error(name, run))
+        return Stop(Verdict.UNDETERMINED, f"{name}: {run.message}")
+    return Stop(Verdict.FAIL, _error(name, run))
 
 
 def _drift(config: ConfigEntry, states: int, transitions: int) -> str:
@@ -476,26 +486,28 @@ def _drift(config: ConfigEntry, states: int, transitions: int) -> str:
     return f"{config.name}: {'; '.join(drifts)}" if drifts else ""
 
 
-def _explore(
+def explored(
     entry: ModuleEntry,
     config: str,
     off: Collection[str],
     names: Collection[str] | None,
     tools: Tools,
     recorder: Recorder | None = None,
-) -> Outcome[Any] | _Stop:
+    *,
+    go_on: bool = False,
+) -> Outcome[Any] | Stop:
     """Explore the twin; what goes wrong in its own code is a failure of the twin, not of the verifier."""
     try:
         world = entry.world(config, off)
         if recorder is not None:
             recorder.attach(world)
-        return check(world, names, tools.states)
+        return check(world, names, tools.states, go_on=go_on)
     except LimitReached as error:
         away = " with it off" if off else ""
         advice = f"name a smaller configuration than {config}{away}"
-        return _Stop(Verdict.UNDETERMINED, f"the explorer's limit was hit: {error}; {advice}")
+        return Stop(Verdict.UNDETERMINED, f"the explorer's limit was hit: {error}; {advice}")
     except Exception as error:
-        return _Stop(Verdict.FAIL, f"the twin raised {type(error).__name__}: {error}{_place(error)}")
+        return Stop(Verdict.FAIL, f"the twin raised {type(error).__name__}: {error}{_place(error)}")
 
 
 def _place(error: Exception) -> str:
@@ -505,7 +517,7 @@ def _place(error: Exception) -> str:
 
 def _dump(
     entry: ModuleEntry, config: ConfigEntry, off: Collection[str], tools: Tools, room: Path
-) -> tuple[Path | None, _Stop | None]:
+) -> tuple[Path | None, Stop | None]:
     """TLC's graph without properties."""
     assert tools.tlc is not None
     path = room / "graph.dot"
@@ -535,13 +547,13 @@ def guarded(check_: Check, tools: Tools) -> Checked:
     except TlcMissing as error:
         if tools.tlc is not None:
             return guarded(check_, attrs.evolve(tools, tlc=None, missing=str(error)))
-        return _failed(check_, str(error))
+        return failed(check_, str(error))
     except TenureError as error:
-        return _failed(check_, str(error))
+        return failed(check_, str(error))
     except Exception as error:
-        return _failed(check_, f"the verifier raised {type(error).__name__}: {error}{_place(error)}")
+        return failed(check_, f"the verifier raised {type(error).__name__}: {error}{_place(error)}")
 
 
-def _failed(check_: Check, message: str) -> Checked:
-    row = _row({"check": check_.title}, Verdict.FAIL, f"{check_.title}: {message}")
+def failed(check_: Check, message: str) -> Checked:
+    row = row_of({"check": check_.title}, Verdict.FAIL, f"{check_.title}: {message}")
     return Checked(tuple((stage, dict(row)) for stage in check_.stages))

@@ -56,16 +56,21 @@ class Values:
         return {name: self.values[i][n] for i, (name, n) in enumerate(zip(self.variables, key, strict=True))}
 
 
-def compare(graph: Graph[Any], dump: dot.Dump) -> Difference | None:
+Parts = dict[str, tuple[str, Value]]
+"""Variables as printed in a label, with their names and values: dumps of one module have most of them in common."""
+
+
+def compare(graph: Graph[Any], dump: dot.Dump, parts: Parts | None = None) -> Difference | None:
     """The first difference between the twin's graph and TLC's dump, or None if they are equal.
 
+    `parts` is what was parsed before, of any dump, and is added to.
     Raises `GraphError` where the states are not even of the same shape.
     """
     if not graph.states:
         raise GraphError("the twin has no initial state")
     values = Values(fields(type(graph.states[0])))
     ours = _keys_of_twin(graph, values)
-    theirs = _keys_of_dump(dump, values)
+    theirs = _keys_of_dump(dump, values, {} if parts is None else parts)
     number_of = {key: number for number, key in enumerate(ours)}
     if len(number_of) != len(ours):
         raise GraphError(_merged(ours, values))
@@ -101,7 +106,7 @@ def _keys_of_twin(graph: Graph[Any], values: Values) -> list[Key]:
     return list(zip(*columns, strict=True))
 
 
-def _keys_of_dump(dump: dot.Dump, values: Values) -> dict[int, Key]:
+def _keys_of_dump(dump: dot.Dump, values: Values, parts: Parts) -> dict[int, Key]:
     place_of = {name: place for place, name in enumerate(values.variables)}
     width = len(place_of)
     known: dict[str, tuple[int, int]] = {}
@@ -111,10 +116,14 @@ def _keys_of_dump(dump: dot.Dump, values: Values) -> dict[int, Key]:
         for part in dot.split(label):
             found = known.get(part)
             if found is None:
-                name, body = dot.variable(part)
+                parsed = parts.get(part)
+                if parsed is None:
+                    name, body = dot.variable(part)
+                    parsed = parts[part] = (name, parse(body))
+                name, value = parsed
                 if name not in place_of:
                     raise GraphError(f"the module has a variable {name} that the twin's state has not")
-                found = known[part] = (place_of[name], values.number(place_of[name], parse(body)))
+                found = known[part] = (place_of[name], values.number(place_of[name], value))
             key[found[0]] = found[1]
         if -1 in key:
             raise GraphError(f"the twin's state has a field {values.variables[key.index(-1)]} that is no variable")

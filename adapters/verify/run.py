@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import enum
+import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import Any, Final
 
 import attrs
 
-from tenure.adapters.tlc import Tlc, TlcMissing, find, stop_all
-from tenure.adapters.verify import answers
+from tenure.adapters.tlc import Run, Tlc, TlcMissing, find
+from tenure.adapters.verify import answers, workers
 from tenure.adapters.verify.cache import Cache, digest, inputs
 from tenure.adapters.verify.checks import (
     STATES,
@@ -22,13 +24,22 @@ from tenure.adapters.verify.checks import (
     ReachCheck,
     Row,
     Tools,
+    failed,
     guarded,
 )
 from tenure.adapters.verify.coverage import NOTHING, Taken, missing
 from tenure.adapters.verify.manifest import TYPE_OK, ManifestError, ModuleEntry
 from tenure.adapters.verify.result import ModuleResult, StageResult, Verdict, worst
+from tenure.adapters.verify.together import together
 
 STAGES = ("spec", "twin", "red", "reach")
+
+
+TOGETHER: Final = 60_000
+"""States that the guards of one configuration may come to, as pinned, to be taken together: what a process holds."""
+
+WORTH_TEACHING: Final = 8
+"""Checks that TLC is started for, from which on it pays to teach Java first."""
 
 
 class Effort(enum.StrEnum):
@@ -161,24 +172,103 @@ def _run(
         else:
             results[number] = kept
             told(check)
-    pool = ThreadPoolExecutor(max_workers=max(1, options.workers))
-    # An interrupt may come anywhere from here on, between two submits as well; waiting for the pool would wait for TLC.
-    try:
-        futures = {pool.submit(guarded, checks[number], tools): number for number in waiting}
-        for future in as_completed(futures):
-            number = futures[future]
-            results[number] = future.result()
-            cache.put(checks[number], results[number])
-            told(checks[number])
-    except BaseException:
-        stop_all()
-        pool.shutdown(wait=False, cancel_futures=True)
-        raise
-    pool.shutdown()
+    for number, checked in _answered(checks, waiting, tools, options):
+        results[number] = checked
+        cache.put(checks[number], checked)
+        told(checks[number])
     by_module: dict[str, list[Checked]] = defaultdict(list)
     for number, check in enumerate(checks):
         by_module[check.entry.name].append(results[number])
     return by_module
+
+
+def _answered(
+    checks: Sequence[Check], waiting: Sequence[int], tools: Tools, options: Options
+) -> Iterator[tuple[int, Checked]]:
+    """What the checks with these numbers find, as it comes: each group of checks in a process of its own."""
+    groups = _groups(checks, waiting)
+    left = set(waiting)
+
+    def task(group: Sequence[int]) -> Callable[[], Iterator[tuple[int, Checked] | dict[str, Run]]]:
+        def run() -> Iterator[tuple[int, Checked] | dict[str, Run]]:
+            yield from zip(group, _found([checks[number] for number in group], tools), strict=True)
+            yield tools.unparsed
+
+        return run
+
+    tasks = [task(group) for group in groups]
+    if (teacher := _teacher([checks[number] for number in waiting], tools)) is not None:
+        tasks.insert(0, teacher)
+        groups.insert(0, [])
+    for told in workers.run(tasks, options.workers):
+        if isinstance(told, workers.Told):
+            if isinstance(told.result, dict):
+                tools.unparsed.update(told.result)  # what starts from now on is not asked again
+            else:
+                left.discard(told.result[0])
+                yield told.result
+        elif told.why:
+            for number in left.intersection(groups[told.task]):
+                left.discard(number)
+                yield number, failed(checks[number], f"the verifier did not finish: {told.why}")
+
+
+def _teacher(checks: Sequence[Check], tools: Tools) -> Callable[[], Iterator[Any]] | None:
+    """A task that leaves what Java starts faster with, if nothing is there yet and there will be many starts."""
+    tlc = tools.tlc
+    found = [check for check in checks if isinstance(check, (ConfigCheck, GuardCheck))]
+    if tlc is None or tlc.warm is None or tlc.warm.exists() or len(found) < WORTH_TEACHING:
+        return None
+    first = min(found, key=lambda check: check.config.states)
+
+    def run() -> Iterator[Any]:
+        with suppress(Exception):  # the checks will come to it, and say it
+            cfg = first.config.cfg.text()
+            tlc.run(first.entry.root, cfg, first.entry.spec, timeout=tools.timeout, teach=True)
+        yield from ()
+
+    return run
+
+
+def _found(group: Sequence[Check], tools: Tools) -> Iterator[Checked]:
+    guards = [check for check in group if isinstance(check, GuardCheck)]
+    if len(guards) == len(group) and not any(check.guard.covered_by for check in guards):
+        return together(guards, tools)
+    return (guarded(check, tools) for check in group)
+
+
+def _groups(checks: Sequence[Check], waiting: Sequence[int]) -> list[list[int]]:
+    """The checks that run one after the other: guards of one configuration, which TLC takes together, or one check.
+
+    The largest first, so that the end is not one long run beside an idle core.
+    """
+    alone: list[list[int]] = []
+    guards: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for number in waiting:
+        check = checks[number]
+        if isinstance(check, GuardCheck) and not check.guard.covered_by:
+            guards[check.entry.name, check.guard.config].append(number)
+        else:
+            alone.append([number])
+    for numbers in guards.values():
+        first = checks[numbers[0]]
+        assert isinstance(first, GuardCheck)
+        most = max(1, TOGETHER // max(1, first.config.states))
+        alone += [numbers[at : at + most] for at in range(0, len(numbers), most)]
+    return sorted(alone, key=lambda group: -sum(_weight(checks[number]) for number in group))
+
+
+def _weight(check: Check) -> float:
+    """About how long a check takes, in states of a graph that is compared."""
+    match check:
+        case ConfigCheck(config=config):
+            return 1_000 + 3 * config.states
+        case GuardCheck(config=config):
+            return 500 + 1.5 * config.states
+        case ReachCheck():
+            return 3_000
+        case _:
+            return math.inf
 
 
 # -- gathering --------------------------------------------------------------------------------------------------------

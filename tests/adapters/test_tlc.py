@@ -247,6 +247,18 @@ def test_with_continue_success_is_claimed_in_spite_of_a_violation() -> None:
     assert (Answer.VIOLATED, "Small") == (run.answer, run.violated)
 
 
+def test_with_go_on_each_violation_has_its_story_and_the_graph_is_whole(
+    pinned: Tlc, sources: Path, tmp_path: Path
+) -> None:
+    """The length of a property's first story counts; the story told is that of the first violation."""
+    both = "INVARIANTS Small Never\nPROPERTY Rising"
+    run = pinned.run("Counter", cfg(both), sources, dump=tmp_path / "graph.dot", brief=True, go_on=True)
+    assert (Answer.VIOLATED, "Never", True) == (run.answer, run.violated, run.complete)
+    assert {"Never": 1, "Small": 4, "Rising": 3} == run.lengths
+    assert 1 == run.length
+    assert (4, 4) == (run.states, len(dot.read(tmp_path / "graph.dot").labels))
+
+
 @pytest.mark.parametrize(
     ("out", "status"),
     [
@@ -277,14 +289,14 @@ def test_counts_with_thousands_separators() -> None:
 
 
 def test_what_java_learnt_is_kept_and_used(pinned: Tlc, sources: Path, tmp_path: Path) -> None:
-    """The first long run leaves a cache, whole; later ones answer the same with it, or with a broken one."""
+    """A run that is to teach leaves a cache, whole; later ones answer the same with it, or with a broken one."""
     place = tmp_path / "java"
     place.mkdir()
     (place / "old.aot").write_bytes(b"of another environment")
     warm = attrs.evolve(pinned, warm=place / "tlc.aot")
     assert Answer.HOLDS is warm.run("Counter", cfg(), sources, brief=True).answer
-    assert ["old.aot"] == [p.name for p in place.iterdir()], "a short run teaches nothing"
-    assert Answer.HOLDS is warm.run("Counter", cfg(), sources).answer
+    assert ["old.aot"] == [p.name for p in place.iterdir()]
+    assert Answer.HOLDS is warm.run("Counter", cfg(), sources, teach=True).answer
     assert ["tlc.aot"] == [p.name for p in place.iterdir()]
     assert 4 == warm.run("Counter", cfg("INVARIANT Small"), sources, brief=True).length
     (place / "tlc.aot").write_bytes(b"torn")
