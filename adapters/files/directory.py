@@ -24,12 +24,12 @@ class AgentDirectory:
     @property
     def state(self) -> str:
         """`DIR/tmp/telegram`."""
-        return os.path.join(self.root, "tmp", "telegram")
+        return f"{self.root}/tmp/telegram"
 
     @property
     def registry(self) -> str:
         """The owner registry."""
-        return os.path.join(self.state, "owners.json")
+        return f"{self.state}/owners.json"
 
     @property
     def guard(self) -> str:
@@ -39,25 +39,25 @@ class AgentDirectory:
     @property
     def recovery_guard(self) -> str:
         """The resource whose guard serialises quarantine (locks.md 8); its guard is `<this>.transaction`."""
-        return os.path.join(self.state, "runtime-recovery")
+        return f"{self.state}/runtime-recovery"
 
     @property
     def quarantine(self) -> str:
         """Where what is damaged is moved to."""
-        return os.path.join(self.state, "recovery")
+        return f"{self.state}/recovery"
 
     @property
     def high_water(self) -> str:
         """The mark below which no epoch is minted again: ours, beside the registry."""
-        return os.path.join(self.state, "epochs.json")
+        return f"{self.state}/epochs.json"
 
     def work_lock(self, key: str) -> str:
         """What COMMAND of ``tenure lead`` and its descendants keep locked."""
-        return os.path.join(self.state, "lead.lock" if key == DEFAULT_KEY else f"lead.{key}.lock")
+        return f"{self.state}/lead.lock" if key == DEFAULT_KEY else f"{self.state}/lead.{key}.lock"
 
     def commit_lock(self, key: str) -> str:
         """What CMD of ``tenure commit`` and its descendants keep locked."""
-        return os.path.join(self.state, "commit.lock" if key == DEFAULT_KEY else f"commit.{key}.lock")
+        return f"{self.state}/commit.lock" if key == DEFAULT_KEY else f"{self.state}/commit.{key}.lock"
 
 
 def agent_directory(path: str | os.PathLike[str]) -> AgentDirectory:
