@@ -160,7 +160,7 @@ class ProcessErrand:
         return frozenset(_children()) - self._before - {self._pid}
 
     def _signal(self, number: int) -> None:
-        # Where orphans are not adopted the command is reaped at its end; its number is the group's as long as that lives.
+        # Where orphans are not adopted the command is reaped at its end; its number stays the group's while that lives.
         if not self._reaped or not (self._adopts or group.gone(self._pid)):
             group.send(self._pid, number)
         # Once: to a process that ends in an orderly way a second SIGTERM often means something else.
@@ -172,12 +172,14 @@ class ProcessErrand:
 
     def _reap(self) -> None:
         """Read the command's status; it stays a zombie where that harms nobody. Its orphans are reaped."""
-        if self._pid == 0 or self._reaped:
+        if self._pid == 0:
+            return
+        for pid in self._descendants() if self._adopts else ():
+            with suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)
+        if self._reaped:
             return
         if self._adopts:
-            for pid in self._descendants():
-                with suppress(ChildProcessError):
-                    os.waitpid(pid, os.WNOHANG)
             found = os.waitid(os.P_PID, self._pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
             if found is not None:
                 exited = found.si_code == os.CLD_EXITED

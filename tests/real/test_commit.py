@@ -53,10 +53,17 @@ class Commits:
         assert isinstance(answer, Won), answer
         return answer.epoch
 
-    def start(self, epoch: object, *command: str, timeout: float | None = None, options: tuple[str, ...] = ()) -> Lead:
+    def start(
+        self,
+        epoch: object,
+        *command: str,
+        timeout: float | None = None,
+        options: tuple[str, ...] = (),
+        directory: Path | None = None,
+    ) -> Lead:
         """`tenure commit DIR --epoch EPOCH -- COMMAND`."""
         number = next(self._numbers)
-        words = ["commit", str(self.directory), "--epoch", str(epoch), "--lease", str(LEASE_S), *options]
+        words = ["commit", str(directory or self.directory), "--epoch", str(epoch), "--lease", str(LEASE_S), *options]
         words += [] if timeout is None else ["--timeout", str(timeout)]
         errors = self.root / f"commit{number}.err"
         pid = self._zygote.start(
@@ -166,6 +173,9 @@ def test_bad_input_changes_nothing(commits: Commits) -> None:
         (commits.start(epoch, "touch", str(commits.log)), "owners.json"),
         (commits.start(epoch, "no-such-command"), "no-such-command"),
         (commits.start("", "true"), "--epoch"),
+        (commits.start(epoch), "no CMD"),
+        (commits.start(epoch, "true", directory=commits.root / "nowhere"), "nowhere: no such directory"),
+        (commits.start(epoch, "true", directory=commits.state / "owners.json"), "owners.json: no such directory"),
         (commits.start(epoch, "true", options=("--profile", "Main")), "Main"),
         (commits.start(epoch, "true", options=("--timeout", "0")), "timeout"),
     ):

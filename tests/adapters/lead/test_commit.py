@@ -370,6 +370,36 @@ def test_a_busy_guard_is_tried_again_and_then_named() -> None:
     assert "ended" == it.run().answer
 
 
+def test_a_damaged_guard_is_left_alone() -> None:
+    """Nobody can tell who is inside: one line, and a person decides."""
+    it = scene()
+    it.house.inner.create(it.house.directory.guard, b"")
+
+    verdict = it.run()
+    assert ("busy", []) == (verdict.answer, it.act.log)
+    assert f"{it.house.directory.guard}: " in verdict.said
+    assert "tenure doctor" in verdict.said
+    assert b"" == it.house.inner.read(it.house.directory.guard)
+
+
+def test_a_guard_that_was_taken_away_is_said_with_what_has_run() -> None:
+    """X1: somebody tampered. The command has run, and whether alone nobody knows."""
+    it = scene()
+    it.act.lasts_ms, it.act.asked_ms = None, 1
+    guard = it.house.directory.guard
+
+    def tamper() -> None:
+        it.house.inner.rename(guard, f"{guard}.mine")
+        it.house.inner.make_directory(guard)
+
+    it.act.meanwhile = tamper
+
+    with pytest.raises(GuardLost, match="the command has run"):
+        it.run()
+    assert ["start", "terminate"] == it.act.log
+    assert "idle" == it.committer.phase
+
+
 @pytest.mark.parametrize("fault", [TenureError("no process"), KeyboardInterrupt(), RuntimeError()])
 def test_a_fault_leaves_neither_guard_nor_command(fault: BaseException) -> None:
     """Whatever is raised inside."""
