@@ -36,10 +36,13 @@ _fails = st.builds(Fails, st.sampled_from(ERRORS), st.sampled_from(["before", "a
 _kills = st.builds(Kills, st.sampled_from(["before", "after"]))
 Disturbance = tuple[int | str, Fault]
 """At the call with that number (from 0), or at each call of that name on the registry itself."""
-faults: st.SearchStrategy[Disturbance | None] = st.one_of(
-    st.none(),
-    st.tuples(st.integers(0, 24), st.one_of(_fails, _kills)),
+_disturbances = (
+    st.tuples(st.integers(0, 24), _fails),
+    st.tuples(st.integers(0, 24), _kills),
     st.tuples(st.sampled_from(["read", "rename"]), _fails),
+)
+faults: st.SearchStrategy[Disturbance | None] = st.integers(0, 9).flatmap(
+    lambda n: _disturbances[n] if n < len(_disturbances) else st.none()
 )
 
 
@@ -240,17 +243,22 @@ class Leases(RuleBasedStateMachine):
     def pause(self, duration_ms: int) -> None:
         self.house.pause(duration_ms)
 
-    @rule(by_ms=st.sampled_from([-3_600_000, -9_000, 9_000, 3_600_000]))
-    def step_clock(self, by_ms: int) -> None:
-        self.house.clock.step(by_ms)
-
-    @rule(duration_ms=st.sampled_from([5_000, 9_000]))
-    def suspend_machine(self, duration_ms: int) -> None:
-        self.house.clock.suspend(duration_ms)
-
-    @rule(pid=st.sampled_from(sorted(set(PIDS.values()))))
-    def crash(self, pid: int) -> None:
-        self.die(pid)
+    @rule(
+        what=st.one_of(
+            st.tuples(st.just("clock"), st.sampled_from([-3_600_000, -9_000, 9_000, 3_600_000])),
+            st.tuples(st.just("suspend"), st.sampled_from([5_000, 9_000])),
+            st.tuples(st.just("crash"), st.sampled_from([FOREIGN, *sorted(set(PIDS.values()))])),
+        )
+    )
+    def disturb(self, what: tuple[str, int]) -> None:
+        """The wall clock is set, the machine sleeps, a process dies."""
+        match what:
+            case ("clock", by_ms):
+                self.house.clock.step(by_ms)
+            case ("suspend", duration_ms):
+                self.house.clock.suspend(duration_ms)
+            case (_, pid):
+                self.house.die(pid) if pid == FOREIGN else self.die(pid)
 
     @rule(epoch=st.sampled_from(["uuid", 1]))
     def foreign_takes(self, epoch: int | str) -> None:
@@ -261,10 +269,6 @@ class Leases(RuleBasedStateMachine):
             heartbeat = self.house.clock.wall
             added = f',"default":{{"pid":{FOREIGN},"heartbeatMs":{heartbeat},"leaderEpoch":{number}}}}}'
             self.house.write(OTHERS + added.encode())
-
-    @rule()
-    def foreign_dies(self) -> None:
-        self.house.die(FOREIGN)
 
     def note(self, before: Entry | None) -> None:
         """What an operation has done to the entry: remembered for the invariants."""
