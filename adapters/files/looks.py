@@ -38,6 +38,8 @@ with that. `other namespace`: cannot be told from here (K14). `unknown`: the pro
 GuardKind = Literal["free", "held", "claimed", "abandoned", "damaged"]
 
 PROFILE: Final = re.compile(r"[a-z0-9]{1,32}")
+NOT_KNOWN: Final = "unknown"
+"""The state of a key whose entry cannot be read. It is not "nobody" (law Unknown)."""
 _LOOKS: Final = 5
 """How often a guard is looked at that changes hands meanwhile, or seems damaged: a guard that is being deleted under
 another name looks empty to somebody who opened it before."""
@@ -79,8 +81,8 @@ class GuardLook:
 class EntryLook:
     """One key of the registry. `entry` is None where the value is none (no numeric pid): it counts as nobody.
 
-    `state` is `lease.classify`'s answer to an outsider. `age_ms` is since the last renewal, by our `stamp` or the
-    wall-clock `heartbeat`; None without either. `expired`: the lease is over, the life of its owner apart.
+    `state` is `lease.classify`'s answer to an outsider, or `NOT_KNOWN`. `age_ms` is since the last renewal, by our
+    `stamp` or the wall-clock `heartbeat`; None without either. `expired`: the lease is over, the life of its owner apart.
     """
 
     key: str
@@ -265,7 +267,11 @@ def look_at_registry(ports: Ports, path: str, timings: Timings) -> RegistryLook:
         registry = parse_registry(data.decode("utf-8", "replace").encode())
     values = {member.key: member.value for member in registry.members}
     looks = [look_at_entry(ports, key, value, timings) for key, value in values.items()]
-    odd = () if damaged else tuple(filter(None, (registry.implausible(k) for k in values if PROFILE.fullmatch(k))))
+    wrong = {} if damaged else {k: text for k in values if PROFILE.fullmatch(k) and (text := registry.implausible(k))}
+    looks = [
+        attrs.evolve(look, state=NOT_KNOWN) if look.entry is None and (damaged or look.key in wrong) else look
+        for look in looks
+    ]
     return RegistryLook(
         path,
         True,
@@ -273,7 +279,7 @@ def look_at_registry(ports: Ports, path: str, timings: Timings) -> RegistryLook:
         tuple(e for e in looks if not PROFILE.fullmatch(e.key)),
         problem,
         damaged,
-        odd,
+        tuple(wrong.values()),
     )
 
 

@@ -14,6 +14,7 @@ from tenure.adapters.files.debris import Litter, debris
 from tenure.adapters.files.directory import AgentDirectory
 from tenure.adapters.files.high_water import parse_mark
 from tenure.adapters.files.looks import (
+    NOT_KNOWN,
     PROFILE,
     EntryLook,
     GuardLook,
@@ -115,10 +116,12 @@ def _status(ports: Ports, directory: AgentDirectory, key: str | None, timings: T
     registry = look_at_registry(ports, directory.registry, timings)
     entries = {e.key: e for e in registry.entries}
     wanted = [key] if key is not None else sorted({DEFAULT_KEY, *entries}, key=lambda k: (k != DEFAULT_KEY, k))
-    keys = tuple(entries.get(k, EntryLook(k, None, INACTIVE)) for k in wanted)
+    nobody = NOT_KNOWN if registry.problem else INACTIVE
+    keys = tuple(entries.get(k, EntryLook(k, None, nobody)) for k in wanted)
     names = names_in(ports, directory.state)
     locked = wanted if key is not None else sorted({*wanted, *_locked_keys(names)}, key=lambda k: (k != DEFAULT_KEY, k))
     epochs = {e.key: e.entry.leader_epoch for e in keys if e.live and e.entry is not None}
+    unknown = {e.key for e in keys if e.state == NOT_KNOWN}
     return Status(
         directory=directory.root,
         stale_ms=timings.stale_ms,
@@ -127,7 +130,10 @@ def _status(ports: Ports, directory: AgentDirectory, key: str | None, timings: T
         guard=look_at_guard(ports, directory.guard),
         neighbour=look_at_guard(ports, f"{directory.guard}.recovery"),
         recovery_guard=look_at_guard(ports, f"{directory.recovery_guard}.transaction"),
-        work=tuple(_work(_lock(ports, k, directory.work_lock(k), locks), epochs) for k in locked),
+        work=tuple(
+            _work(_lock(ports, k, directory.work_lock(k), locks), epochs, k not in unknown and not registry.problem)
+            for k in locked
+        ),
         commit=tuple(_lock(ports, k, directory.commit_lock(k), locks) for k in locked),
         marks=look_at_marks(ports, directory.high_water),
         debris=lying(ports, directory),
@@ -181,8 +187,10 @@ def _lock(ports: Ports, key: str, path: str, locks: Locks) -> LockLook:
     return LockLook(key, path, True, record, holders)
 
 
-def _work(look: LockLook, epochs: Mapping[str, Epoch | None]) -> LockLook:
-    """With what is known of the tenures that last: `epochs` of live owners by key."""
+def _work(look: LockLook, epochs: Mapping[str, Epoch | None], known: bool) -> LockLook:
+    """With what is `known` of the tenures that last: `epochs` of live owners by key."""
+    if not known:
+        return look
     if not look.holders or look.record is None:
         return attrs.evolve(look, orphaned=bool(look.holders) and look.key not in epochs)
     return attrs.evolve(look, orphaned=epochs.get(look.key) != look.record.epoch)
@@ -199,8 +207,8 @@ def as_json(found: Status) -> Json:
     * `problem`, `problems`: what keeps anybody from leading, each one line that begins with the file;
     * `registry`: {path, exists, problem, otherKeys};
     * `keys`: [{key, state, owner, epoch, cwd, instanceId, runtimeGeneration, foreign, ageMs, ageBy, expired}], where
-      `state` is inactive, active-here, active-elsewhere or stale (locks.md 5), `owner` a process, `foreign` says that
-      no birth is recorded, `ageBy` is stamp or heartbeat;
+      `state` is inactive, active-here, active-elsewhere, stale (locks.md 5) or unknown, `owner` a process, `foreign`
+      says that no birth is recorded, `ageBy` is stamp or heartbeat;
     * `guard`, `neighbour`, `recoveryGuard`: see `guard_json`;
     * `work`, `commit`: locks by key, [{key, path, exists, holders: [{pid, process, command}], last, orphaned}];
     * `highWater`: {path, exists, mark, problem};

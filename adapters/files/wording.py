@@ -7,7 +7,7 @@ from typing import Literal
 
 import attrs
 
-from tenure.adapters.files.looks import EntryLook, GuardLook, Seen
+from tenure.adapters.files.looks import NOT_KNOWN, EntryLook, GuardLook, Seen
 from tenure.adapters.files.status import LockLook, Status
 from tenure.machines.identity import UNKNOWN
 from tenure.machines.lease import ACTIVE_ELSEWHERE, ACTIVE_HERE, INACTIVE
@@ -57,6 +57,8 @@ def process(seen: Seen) -> str:
 def entry(look: EntryLook, stale_ms: int) -> Line:
     """Who leads under one key."""
     label = f"key {look.key}"
+    if look.state == NOT_KNOWN:
+        return Line(label, "not known: what stands in the registry cannot be read", "bad")
     if look.entry is None or look.owner is None:
         return Line(label, "nobody leads")
     parts = [process(look.owner)]

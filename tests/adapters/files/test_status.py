@@ -147,7 +147,7 @@ def test_a_key_of_a_wrong_type_is_a_problem_of_that_key_alone(ward: Ward, value:
     ward.processes.start(HOLDER)
     ward.put(REGISTRY, {"default": value, "work": ward.entry()})
     found = look(ward)
-    assert [("default", "inactive"), ("work", "active-elsewhere")] == [(k.key, k.state) for k in found.keys]
+    assert [("default", "unknown"), ("work", "active-elsewhere")] == [(k.key, k.state) for k in found.keys]
     (problem,) = found.problems
     assert problem.startswith(f"{REGISTRY}: default")
     assert not found.registry.damaged
@@ -162,6 +162,7 @@ def test_a_registry_that_nobody_can_use_is_said_in_one_line(ward: Ward, name: st
     assert problem.startswith(f"{REGISTRY}: ")
     assert said in problem
     assert "\n" not in problem
+    assert all(key.state != "inactive" for key in found.keys)
     assert "run tenure doctor /agent" in text(ward)
     assert problem == as_json(found)["problem"]
 
@@ -332,6 +333,15 @@ def test_a_work_lock_of_a_tenure_that_is_over_says_why_nobody_else_starts(
     assert first.startswith(f"default: COMMAND of epoch 4, which is over, keeps {STATE}/lead.lock: {who}")
     assert first.endswith("end it: kill 71")
     assert "of these, stopped: 71; kill -CONT 71 lets them go on" == second
+
+
+def test_a_damaged_registry_says_nothing_of_tenures(ward: Ward) -> None:
+    """Law Unknown: whether the epoch is over cannot be read."""
+    ward.put(REGISTRY, "torn")
+    ward.put(DIRECTORY.work_lock("default"), "")
+    found = status(ward.ports(), DIRECTORY, locks=locked(Holder(71, "running", ("bot",))))
+    assert [False] == [w.orphaned for w in found.work]
+    assert ["not known: what stands in the registry cannot be read"] == work_lines(found, ward, "key default")
 
 
 def test_locks_of_keys_without_an_entry_are_looked_at_too(ward: Ward) -> None:
