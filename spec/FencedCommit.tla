@@ -66,7 +66,7 @@ AskInVain(p) ==
     /\ ~Read
     /\ UNCHANGED <<entry, readable, told, guard, command, stray, budget>>
 
-(* Who has the lock: a committer from here to its end, and everything that inherited it. *)
+(* Fence: what a command has started has inherited the lock.  A committer has it from here to its end. *)
 LockIsFree(p) ==
     /\ \A q \in Committers \ {p} : node[q].phase \notin {"entering", "running", "ending"}
     /\ Guard("lock_is_inherited", ~stray /\ \A q \in Committers : ~Alive(q))
@@ -172,7 +172,7 @@ Harden(p) ==
     /\ command' = [command EXCEPT ![p].state = "deaf"]
     /\ UNCHANGED <<entry, readable, told, guard, node, stray>>
 
-(* A committer is killed.  Fence: the kernel kills its command with it; what that has started may go on. *)
+(* Fence: the kernel kills a command with its committer.  What the command has started may go on. *)
 Crash(p) ==
     /\ node[p].phase \in {"waiting", "entering", "running", "ending"} /\ Spend
     /\ \E lives, leaves \in BOOLEAN :
