@@ -73,9 +73,14 @@ FOLLOWS: Final[Mapping[str, tuple[str, ...]]] = {
     "deleting_stale": ("DeleteStale",),
 }
 """By phase, what a participant does next, if it lives and nothing fails."""
-LOOKING: Final = frozenset(
-    ["Look", "PublishRefused", "Observe", "List", "JudgeMarker", "ClaimMissed", "Verify", "Claim"]
-)
+FINDING: Final = frozenset({"List", "JudgeMarker", "Claim", "ClaimMissed"})
+"""What is done with a guard that somebody left."""
+OCCUPIED: Final[Mapping[str, tuple[str, ...]]] = {
+    "Look": ("observing",), "PublishRefused": ("observing",), "Observe": ("pausing",), "List": ("pausing",),
+}  # fmt: skip
+"""The phases after an action that show that something stood at the path, or something that cannot be read."""
+LOCAL: Final = frozenset({"EnsureParent", "StageFails", "Wake", "GiveUp", "DeleteStale", "DeleteReleased", "Leave"})
+"""What neither looks at anything that is shared nor changes it."""
 OWN_CLAIM: Final = frozenset({"Claim", "Move", "MoveFails", "RollBack", "Abort"})
 
 
@@ -141,6 +146,9 @@ class FileTransactions(Instance[State]):
             found += (("seen", self._seen(before, label)),)
         return found
 
+    def local(self, label: Label) -> bool:
+        return label.action in LOCAL
+
     def follows(self, state: State, label: Label) -> tuple[str, ...]:
         return FOLLOWS.get(state.node[label.node].phase, ())
 
@@ -166,11 +174,12 @@ class FileTransactions(Instance[State]):
         for pid in {guard.pid, guard.claimant}:
             if pid in state.proc and state.proc[pid].up and (pid in ended or pid in FOREIGN):
                 yield Hidden(3, "Crash", (pid,))
-        if label.seen == UNBOUND or label.action in LOOKING or guard.kind == "marker":
+        if label.seen == UNBOUND or label.action in FINDING or guard.kind == "marker":
             # One stranger at a time, unless what stands there is his: the other one is for what he left.
             stranger = next((p for p in FOREIGN if p not in (guard.pid, guard.claimant)), FOREIGN[0])
             if state.proc[stranger].up:
-                yield from self._steps(state, stranger, ended, 1)
+                begins = state.node[stranger].phase == "idle"
+                yield from self._steps(state, stranger, ended, 13 if begins else 1)
             else:
                 yield Hidden(2, "Reuse", (stranger,))
         yield from self._befalls(state, label)
@@ -182,13 +191,11 @@ class FileTransactions(Instance[State]):
             yield Hidden(8, "Quarantine", ())
         if state.stranger == "inside":
             yield Hidden(8, "StrangerLeaves", ())
-        if label.action not in LOOKING:
-            return
-        if kind == "absent":
+        if kind == "absent" and label.phase in OCCUPIED.get(label.action, ()):
             yield Hidden(15, "Drop", ())
             yield Hidden(15, "Intrude", ())
-        elif kind == "owner":
-            yield Hidden(18, "Tamper", ())
+        elif kind == "owner" and label.action == "Verify" and label.phase == "idle":
+            yield Hidden(15, "Tamper", ())
 
     def _steps(self, state: State, thread: str, ended: frozenset[str], extra: int) -> Iterable[Hidden]:
         pid = self.everybody[thread]

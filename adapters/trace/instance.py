@@ -30,7 +30,7 @@ Binding = Mapping[str | int, int]
 """Identities of the trace and the model values that they stand for. Never changed in place."""
 Args = tuple[Hashable, ...]
 BUDGET: Final = 1
-FAR: Final = 30
+FAR: Final = 44
 """How far-fetched the hidden steps before one event may be together: no explanation needs more."""
 REACH: Final = 4000
 """States that are looked at in search of hidden steps before one event; more is a limit hit."""
@@ -79,18 +79,21 @@ class Outcome(NamedTuple):
     """Model identities that were drawn anew on the way."""
     binds: tuple[tuple[str, int], ...]
     """What the event binds: "tenure" or "seen", and the model value."""
+    further: int = 0
+    """How many steps follow the event by themselves."""
 
 
 class Outcomes(Generic[S]):
     """The ways in which `label` may come about in `state`, cheapest first, found as they are asked for."""
 
-    __slots__ = ("_ended", "_found", "_heap", "_instance", "_label", "_seen", "cut", "ticks")
+    __slots__ = ("_ended", "_found", "_heap", "_instance", "_known", "_label", "_seen", "cut", "ticks")
 
     def __init__(self, instance: Instance[S], state: S, label: Label, ended: frozenset[str]) -> None:
         self._instance, self._label, self._ended = instance, label, ended
         self._found: list[Outcome] = []
         self._heap: list[tuple[int, int, S, tuple[Taken, ...], tuple[int, ...]]] = [(0, 0, state, (), ())]
         self._seen: set[S] = set()
+        self._known: set[tuple[S, tuple[tuple[str, int], ...], frozenset[int]]] = set()
         self.ticks = 0
         self.cut = False
 
@@ -104,6 +107,11 @@ class Outcomes(Generic[S]):
         outcome = found[index]
         return outcome if outcome.cost <= cost else None
 
+    @property
+    def more(self) -> bool:
+        """Whether not all of them have been looked for."""
+        return bool(self._heap)
+
     def _look(self) -> None:
         instance, label = self._instance, self._label
         cost, _, state, path, drawn = heappop(self._heap)
@@ -116,7 +124,10 @@ class Outcomes(Generic[S]):
                     fresh = (*drawn, *instance.drawn(state, after, label.action, args))
                     binds = instance.binds(state, after, label)
                     taken = (*path, Taken(label.action, args, True))
-                    self._found += instance.followed(Outcome(cost, taken, after, fresh, binds), label)
+                    known = (after, binds, frozenset(fresh))
+                    if known not in self._known:
+                        self._known.add(known)
+                        self._found += instance.followed(Outcome(cost, taken, after, fresh, binds), label)
         if instance.stutters(state, label):
             self._found.append(Outcome(cost, path, state, drawn, ()))
         for more, action, args in instance.hidden(state, label, self._ended):
@@ -214,6 +225,11 @@ class Instance(ABC, Generic[S]):
         """
         return ()
 
+    def local(self, label: Label) -> bool:
+        """Whether the action neither looks at what others change nor changes what others see: then its place among
+        the others' steps does not matter."""
+        return False
+
     def stutters(self, state: S, label: Label) -> bool:
         """Whether the event may be one that changed nothing, which in the model is no step."""
         return False
@@ -270,7 +286,7 @@ class Instance(ABC, Generic[S]):
             if len(after) != 1:
                 break
             state, path = after[0], (*path, Taken(action, args, False))
-            found.insert(0, Outcome(outcome.cost, path, state, outcome.drawn, outcome.binds))
+            found.insert(0, Outcome(outcome.cost, path, state, outcome.drawn, outcome.binds, len(found)))
         return found
 
     def candidates(self, label: Label) -> tuple[Args, ...]:

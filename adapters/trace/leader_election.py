@@ -180,9 +180,9 @@ class LeaderElections(Instance[State]):
         key = node.key
         lease = state.entry[key]
         owner = lease.owner
-        if owner in process:
-            if process[owner] in ended and lease.life == "alive" and state.node[owner].phase != "off":
-                yield Hidden(3, "Crash", (process[owner],))
+        died = owner in process and process[owner] in ended and lease.life == "alive"
+        if died and state.node[owner].phase != "off":
+            yield Hidden(3, "Crash", (process[owner],))
         wanted = str(label.more[0][1]) if label.more else owner
         if wanted != owner and wanted in process and process[wanted] in ended:
             # Its last write, whose record was lost.

@@ -8,6 +8,7 @@
 | `seq` | 1, 2, 3... in the order of the file; a gap is a lost line | never |
 | `number` | the transaction inside which it was taken, as `Recorder.order` gave it out | outside of any |
 | `at` | the last transaction that had been entered when the event was recorded | it is `number` |
+| `t` | when it was recorded, in microseconds of the monotonic clock; a guide, outside of transactions | not said |
 | `args` | parameters of the action beside the node, by name | none |
 | `observed` | what the participant saw of the model's variables; `phase` is its machine's after the step | nothing |
 | `tenure` | the identity under which it acted: a guard's generation, a leader's epoch | none |
@@ -31,7 +32,7 @@ import attrs
 from tenure.adapters.errors import TenureError
 
 _NOTHING: Final[Mapping[str, object]] = {}
-_MEMBERS: Final = frozenset({"module", "action", "node", "seq", "number", "at", "args", "observed", "tenure"})
+_MEMBERS: Final = frozenset({"module", "action", "node", "seq", "number", "at", "t", "args", "observed", "tenure"})
 
 
 class BadTrace(TenureError):
@@ -41,7 +42,7 @@ class BadTrace(TenureError):
 class Event:
     """One protocol event, and where it stands. Not frozen and not attrs: fifty thousand are made in a second."""
 
-    __slots__ = ("action", "args", "at", "file", "line", "module", "node", "number", "observed", "seq", "tenure")
+    __slots__ = ("action", "args", "at", "file", "line", "module", "node", "number", "observed", "seq", "t", "tenure")
 
     def __init__(
         self,
@@ -56,6 +57,7 @@ class Event:
         args: Mapping[str, object] = _NOTHING,
         observed: Mapping[str, object] = _NOTHING,
         tenure: str | int | None = None,
+        t: int = 0,
     ) -> None:
         self.file = file
         self.line = line
@@ -68,6 +70,7 @@ class Event:
         self.args = args
         self.observed = observed
         self.tenure = tenure
+        self.t = t
 
     @property
     def place(self) -> str:
@@ -100,6 +103,8 @@ class Event:
             value["number"] = self.number
         if self.at != self.number:
             value["at"] = self.at
+        if self.t:
+            value["t"] = self.t
         if self.tenure is not None:
             value["tenure"] = self.tenure
         if self.args:
@@ -177,7 +182,7 @@ def _event(value: object, name: str, line: int) -> Event:
     get = value.get
     module, action, node, seq = get("module"), get("action"), get("node"), get("seq")
     number, args, observed = get("number", 0), get("args", _NOTHING), get("observed", _NOTHING)
-    at, tenure = get("at", number), get("tenure")
+    at, tenure, t = get("at", number), get("tenure"), get("t", 0)
     if not (
         type(module) is str
         and type(action) is str
@@ -185,19 +190,20 @@ def _event(value: object, name: str, line: int) -> Event:
         and type(seq) is int
         and type(number) is int
         and type(at) is int
+        and type(t) is int
         and (args is _NOTHING or type(args) is dict)
         and (observed is _NOTHING or type(observed) is dict)
         and (tenure is None or type(tenure) is str or type(tenure) is int)
         and value.keys() <= _MEMBERS
     ):
         raise BadTrace(f"{name}:{line}: {_fault(value)}")
-    return Event(name, line, module, action, node, seq, number, at, args, observed, tenure)
+    return Event(name, line, module, action, node, seq, number, at, args, observed, tenure, t)
 
 
 def _fault(value: Mapping[str, object]) -> str:
     wanted: dict[str, tuple[type, str]] = {
         "module": (str, "a string"), "action": (str, "a string"), "node": (str, "a string"),
-        "seq": (int, "an integer"), "number": (int, "an integer"), "at": (int, "an integer"),
+        "seq": (int, "an integer"), "number": (int, "an integer"), "at": (int, "an integer"), "t": (int, "an integer"),
         "args": (dict, "an object"), "observed": (dict, "an object"),
     }  # fmt: skip
     for member, (kind, words) in wanted.items():

@@ -73,6 +73,8 @@ class Merged:
     """For each index the processes whose events all stand before it."""
     last: dict[int, str]
     """The index of each process's last event."""
+    after: Sequence[str]
+    """For each event the action of its node's next one, if any."""
 
 
 def merge(events: Sequence[Event], instance: Instance[Any]) -> Merged:
@@ -80,10 +82,10 @@ def merge(events: Sequence[Event], instance: Instance[Any]) -> Merged:
     lanes: defaultdict[str, list[Event]] = defaultdict(list)
     for event in events:
         lanes[event.node].append(event)
-    keyed: list[list[tuple[int, int]]] = []
+    keyed: list[list[tuple[int, int, int]]] = []
     queues = list(lanes.values())
     for queue in queues:
-        key = (0, 0)
+        key = (0, 0, 0)
         keys = []
         for event in queue:
             pinned = instance.pinned(event)
@@ -92,7 +94,7 @@ def merge(events: Sequence[Event], instance: Instance[Any]) -> Merged:
                 rank = FIRST if instance.enters(event) and event.at <= event.number else INSIDE if pinned else BESIDE
             else:
                 place, rank = event.at, BESIDE
-            key = max(key, (place, rank))
+            key = max(key, (place, rank, event.t))
             keys.append(key)
         keyed.append(keys)
     heap = [(keyed[lane][0], lane, 0) for lane in range(len(queues))]
@@ -100,6 +102,7 @@ def merge(events: Sequence[Event], instance: Instance[Any]) -> Merged:
     order: list[Event] = []
     pins: list[bool] = []
     before: list[int] = []
+    following: list[str] = []
     previous = [-1] * len(queues)
     while heap:
         _, lane, index = heap[0]
@@ -107,13 +110,14 @@ def merge(events: Sequence[Event], instance: Instance[Any]) -> Merged:
         before.append(previous[lane])
         previous[lane] = len(order)
         pins.append(instance.pinned(event))
+        following.append(queues[lane][index + 1].action if index + 1 < len(queues[lane]) else "")
         order.append(event)
         if index + 1 < len(queues[lane]):
             heapreplace(heap, (keyed[lane][index + 1], lane, index + 1))
         else:
             heappop(heap)
     ended, last = _ended(order, instance)
-    return Merged(order, pins, before, ended, last)
+    return Merged(order, pins, before, ended, last, following)
 
 
 def _ended(order: Sequence[Event], instance: Instance[Any]) -> tuple[list[frozenset[str]], dict[int, str]]:

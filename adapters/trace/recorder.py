@@ -15,6 +15,7 @@ import mmap
 import os
 import secrets
 import threading
+import time
 import weakref
 from collections.abc import Mapping
 from contextlib import suppress
@@ -91,7 +92,7 @@ class TraceRecorder:
                 elif number:
                     text = f'{head}{seq},"number":{number},"at":{at}'
                 else:
-                    text = f'{head}{seq},"at":{at}'
+                    text = f'{head}{seq},"at":{at},"t":{time.monotonic_ns() // 1000}'
                 if tenure is not None:
                     if type(tenure) is int:
                         text = f'{text},"tenure":{tenure}'

@@ -23,8 +23,11 @@ from tenure.adapters.trace.merge import Merged
 
 S = TypeVar("S", bound=Hashable)
 
+_FURTHER: Final = frozenset({"MoveAway", "DeleteReleased", "DeleteStale", "Leave"})
 NEAR: Final = 12
 """What hidden steps may cost together before another order of the events is tried."""
+PASSES: Final = ((1_000, 300), (0, 3_000), (1, 3_000), (4, 6_000), (16, 12_000))
+"""How many far-fetched outcomes a behaviour may have, and after how many dead ends the next pass is made."""
 WINDOW: Final = 48
 """How many events may be waiting for a later one to be explained first."""
 
@@ -45,6 +48,8 @@ class Place(NamedTuple):
     ahead: frozenset[int]
     state: Any
     binding: Binding
+    far: int
+    """How often far-fetched steps may still be resorted to."""
 
 
 @attrs.frozen
@@ -68,21 +73,35 @@ class Search(Generic[S]):
         self.merged = merged
         self.limits = limits
         self.count = len(merged.events)
+        self._until = 0.0
+        self._skipped = False
+        """Something far-fetched was left out."""
 
     def run(self) -> Found[S]:
-        """Search. The instance keeps what it learnt."""
-        started = time.monotonic()
-        dead: set[tuple[int, frozenset[int], S, frozenset[tuple[str | int, int]]]] = set()
+        """Search: first without far-fetched steps, then with a few in the whole behaviour, in the end with any number
+        of them. The instance keeps what it learnt."""
+        if self.count == 0:
+            return Found(next(iter(self.instance.initial())), (), ())
+        self._until = time.monotonic() + self.limits.seconds
+        found: Found[S] | None = None
+        for far, places in (*PASSES, (self.count, self.limits.places)):
+            self._skipped = False
+            found = self._pass(far, min(places, self.limits.places))
+            if found.start is not None or time.monotonic() > self._until:
+                break
+            if not found.limit and not self._skipped:
+                break  # there was nothing that more passes could add
+        assert found is not None
+        return found
+
+    def _pass(self, far: int, places: int) -> Found[S]:
+        dead: set[tuple[int, frozenset[int], S, frozenset[tuple[str | int, int]], int]] = set()
         best = -1
         furthest: list[Place] = []
-        cut = False
         for start in self.instance.initial():
-            place = Place(0, frozenset(), start, {})
-            stack: list[tuple[Place, Iterator[tuple[int, Outcome, Binding]]]] = []
+            place = Place(0, frozenset(), start, {}, far)
+            stack = [(place, self._choices(place))]
             trail: list[tuple[int, Outcome]] = []
-            if self.count == 0:
-                return Found(start, (), ())
-            stack.append((place, self._choices(place)))
             while stack:
                 here, choices = stack[-1]
                 step = next(choices, None)
@@ -96,10 +115,11 @@ class Search(Generic[S]):
                     if taken == best and len(furthest) < 16:
                         furthest.append(here)
                     dead.add(_key(here))
-                    if len(dead) > self.limits.places:
-                        return Found(None, (), tuple(furthest), f"{self.limits.places} places without a way on")
-                    if len(dead) % 64 == 0 and time.monotonic() - started > self.limits.seconds:
-                        return Found(None, (), tuple(furthest), f"{self.limits.seconds:g} seconds")
+                    if len(dead) >= places:
+                        return Found(None, (), tuple(furthest), f"{places} places without a way on", len(dead))
+                    if len(dead) % 64 == 0 and time.monotonic() > self._until:
+                        limit = f"{self.limits.seconds:g} seconds"
+                        return Found(None, (), tuple(furthest), limit, len(dead))
                     continue
                 index, outcome, binding = step
                 there = self._after(here, index, outcome, binding)
@@ -109,8 +129,7 @@ class Search(Generic[S]):
                 if there.next == self.count:
                     return Found(start, tuple(trail), (), "", len(dead))
                 stack.append((there, self._choices(there)))
-            cut = cut or self.instance.cut
-        limit = "the states looked at before one event" if cut else ""
+        limit = "the states looked at before one event" if self.instance.cut else ""
         return Found(None, (), tuple(furthest), limit, len(dead))
 
     def label(self, place: Place, index: int) -> Label:
@@ -159,8 +178,13 @@ class Search(Generic[S]):
                 after = self._bind(binding, index, label, outcome)
                 if after is not None:
                     yield index, outcome, after
+                    if len(outcome.path) == 1 and instance.local(label):
+                        return
             tried.append((index, outcomes, label, count))
         for index, outcomes, label, count in tried:
+            if not place.far:
+                self._skipped = self._skipped or outcomes.more
+                continue
             while (outcome := outcomes.get(count, FAR)) is not None:
                 count += 1
                 after = self._bind(binding, index, label, outcome)
@@ -171,6 +195,8 @@ class Search(Generic[S]):
 
     def _bind(self, binding: Binding, index: int, label: Label, outcome: Outcome) -> Binding | None:
         """What identities stand for after the step; None where it contradicts what they stood for."""
+        if outcome.further and self.merged.after[index] in _FURTHER:
+            return None  # it was recorded: it is an event of its own
         if not outcome.drawn and not outcome.binds:
             return binding
         drawn = outcome.drawn
@@ -196,17 +222,18 @@ class Search(Generic[S]):
         return after
 
     def _after(self, here: Place, index: int, outcome: Outcome, binding: Binding) -> Place:
+        far = here.far - 1 if outcome.cost > NEAR else here.far
         if index != here.next:
-            return Place(here.next, here.ahead | {index}, outcome.state, binding)
+            return Place(here.next, here.ahead | {index}, outcome.state, binding, far)
         following, ahead = index + 1, here.ahead
         while following in ahead:
             ahead -= {following}
             following += 1
-        return Place(following, ahead, outcome.state, binding)
+        return Place(following, ahead, outcome.state, binding, far)
 
 
-def _key(place: Place) -> tuple[int, frozenset[int], Any, frozenset[tuple[str | int, int]]]:
-    return place.next, place.ahead, place.state, frozenset(place.binding.items())
+def _key(place: Place) -> tuple[int, frozenset[int], Any, frozenset[tuple[str | int, int]], int]:
+    return place.next, place.ahead, place.state, frozenset(place.binding.items()), place.far
 
 
 def steps_of(found: Found[Any]) -> Iterator[Taken]:
