@@ -110,6 +110,30 @@ def test_an_election_wins_over_exactly_the_stale_owner_seen_or_over_nobody(house
     assert isinstance(third.acquire("elect", seen), Won), "nobody owns: whatever was expected"
 
 
+def test_an_election_is_compared_at_commit_time(house: House) -> None:
+    """S16: between the look and the transaction another candidate wins, and dies: that is another owner."""
+    leader, other = house.process(1).lease(), house.process(2).lease()
+    won(leader)
+    seen = owner(house)
+    house.die(1)
+    done: list[Won | Held] = []
+
+    def plan(call: Call) -> Fault | None:
+        if call.name == "make_directory" and ".staged." in call.paths[0] and not done:
+            done.append(other.acquire("elect", seen))
+            house.die(2)
+        return None
+
+    lease = house.process(3, plan).lease()
+    lease.look()
+    answer = lease.acquire("elect", seen)
+    assert isinstance(done[0], Won)
+    assert isinstance(answer, Held)
+    assert "stale" == answer.state
+    assert answer.entry is not None
+    assert 2 == answer.entry.pid
+
+
 def test_a07_only_a_newer_runtime_of_a_process_takes_over(house: House) -> None:
     """A07, S18, V9: a plain acquisition does it; the older one never gets it back."""
     dweller = house.process(1)
