@@ -6,7 +6,6 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Annotated, TypeVar
 
 import attrs
@@ -18,7 +17,7 @@ from rich.text import Text
 from tenure.adapters.commands.root import app, terminal
 from tenure.adapters.files.timings import DEFAULT, Timings
 
-Directory = Annotated[Path, typer.Argument(metavar="DIR", help="The agent directory.")]
+Directory = Annotated[str, typer.Argument(metavar="DIR", help="The agent directory.")]
 T = TypeVar("T")
 Lease = Annotated[
     float,

@@ -82,7 +82,7 @@ class EntryLook:
     """One key of the registry. `entry` is None where the value is none (no numeric pid): it counts as nobody.
 
     `state` is `lease.classify`'s answer to an outsider, or `NOT_KNOWN`. `age_ms` is since the last renewal, by our
-    `stamp` or the wall-clock `heartbeat`; None without either. `expired`: the lease is over, the life of its owner apart.
+    `stamp` or the wall-clock `heartbeat`; None without either. `expired`: the lease is over, its owner's life apart.
     """
 
     key: str

@@ -349,6 +349,25 @@ def test_a_bad_directory_or_flag_is_status_2(
     assert before == tree(tmp_path)
 
 
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+@pytest.mark.parametrize("words", [("doctor",), ("doctor", "--probe")])
+def test_a_directory_that_cannot_be_written_is_one_line_and_status_2(
+    words: tuple[str, ...], tmp_path: Path, state: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (state / "owners.json").write_text("torn")
+    before = tree(tmp_path)
+    state.chmod(0o500)
+    try:
+        assert 0 == tenure("status", str(tmp_path))
+        capsys.readouterr()
+        assert 2 == tenure(words[0], str(tmp_path), *words[1:])
+        said = capsys.readouterr().err
+        assert (1, True) == (said.count("\n"), str(state) in said)
+        assert before == tree(tmp_path)
+    finally:
+        state.chmod(0o700)
+
+
 def test_watch_looks_again_until_it_is_interrupted(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tenure.adapters.cli", "status", str(tmp_path), "--watch", "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as watching:
