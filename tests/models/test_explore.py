@@ -144,6 +144,21 @@ def test_invariant() -> None:
     assert not outcome.complete
 
 
+@pytest.mark.parametrize(
+    "broken", [{"invariants": {"Low": lambda s: s not in (1, 3)}}, {"steps": {"Low": lambda s, t: t not in (1, 3)}}]
+)
+def test_going_on_tells_the_same_story_and_finishes_the_graph(broken: dict[str, Any]) -> None:
+    """The first violation only, and every state and transition behind it."""
+    world = NetWorld(attrs.evolve(DIAMOND, **broken))
+    short, whole = check(world, ["Low"]), check(world, ["Low"], go_on=True)
+    assert short.violations["Low"].story == whole.violations["Low"].story
+    assert whole.violations.keys() == {"Low"}
+    assert (short.complete, whole.complete) == (False, True)
+    graph = explore(NetWorld(DIAMOND))
+    assert (graph.states, graph.transitions()) == (whole.graph.states, whole.graph.transitions())
+    assert len(short.graph.states) < len(graph.states)
+
+
 def test_invariant_of_the_initial_state() -> None:
     """It may be broken before anything happens."""
     outcome = check(NetWorld(attrs.evolve(DIAMOND, invariants={"Never": lambda s: s > 0})))
