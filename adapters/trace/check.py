@@ -8,7 +8,7 @@ from typing import Any, Final
 import attrs
 
 from tenure.adapters.trace.file_transaction import FileTransactions
-from tenure.adapters.trace.instance import NOT_SAID, UNBOUND, Instance, Label, Taken
+from tenure.adapters.trace.instance import FAR, NOT_SAID, UNBOUND, Instance, Label, Taken
 from tenure.adapters.trace.leader_election import LeaderElections
 from tenure.adapters.trace.lines import BadTrace, Event, Trace
 from tenure.adapters.trace.merge import Merged, gaps, groups, merge
@@ -145,42 +145,42 @@ def _unexplained(part: Part, events: int, torn: int, parts: tuple[Part, ...]) ->
 
 
 def _why(instance: Instance[Any], search: Search[Any], place: Place, index: int) -> Iterable[str]:
-    """Why this event cannot be next at that place."""
+    """Why this event cannot be next at that place: what it says that does not agree, or what refuses it."""
     event = search.merged.events[index]
     label = search.label(place, index)
-    phase = instance.phase(place.state, label.node)
-    after = [s for args in instance.candidates(label) for s in instance.successors(place.state, label.action, args)]
-    said = []
-    if after:
-        said.append(_disagrees(instance, place, label, event, after))
-    else:
+    said = list(_disagrees(instance, search, place, label, event))
+    if not said:
+        phase = instance.phase(place.state, label.node)
         for refused in instance.refusals(place.state, label):
             rows = f"refused by {', '.join(refused.guards)}" if refused.guards else "no row for it"
             said.append(f"in phase {refused.phase} {refused.event} has {rows}")
-        if not said:
-            said.append(f"not possible in phase {phase} with what stands there")
+        said = said or [f"not possible in phase {phase} with what stands there"]
     yield f"    {event.place} {event.action} by {event.node}: {'; '.join(said)}"
 
 
-def _disagrees(instance: Instance[Any], place: Place, label: Label, event: Event, after: Sequence[Any]) -> str:
-    phases = {instance.phase(s, label.node) for s in after}
-    if label.phase and label.phase not in phases:
-        return f"observed phase {label.phase}, the model's is {', '.join(sorted(phases))}"
+def _disagrees(instance: Instance[Any], search: Search[Any], place: Place, label: Label, event: Event) -> Iterable[str]:
+    """What the model has instead, if the event could be next but for one thing that it says."""
     known = {model: real for real, model in place.binding.items()}
-    for name, value, real in (("tenure", label.tenure, event.tenure), ("id", label.seen, event.observed.get("id"))):
-        if value == NOT_SAID:
+    tries = [
+        (f"tenure {event.tenure!r}", label._replace(tenure=UNBOUND), label.tenure != NOT_SAID),
+        (f"id {event.observed.get('id')!r}", label._replace(seen=UNBOUND), label.seen != NOT_SAID),
+        ("what it observed", label._replace(seen=NOT_SAID, more=()), bool(label.more)),
+        (f"phase {label.phase}", label._replace(phase=""), bool(label.phase)),
+    ]
+    for what, wild, applies in tries:
+        outcome = instance.outcomes(place.state, wild, search.ended(place)).get(0, FAR) if applies else None
+        if outcome is None:
             continue
-        wild = (
-            label._replace(tenure=UNBOUND, seen=NOT_SAID)
-            if name == "tenure"
-            else label._replace(tenure=NOT_SAID, seen=UNBOUND)
-        )
-        stands = sorted(
-            {known.get(m, "a new one") for s in after for _, m in instance.binds(place.state, s, wild)}, key=str
-        )
-        if real not in stands:
-            return f"{name} {real!r} does not agree: the model has {', '.join(map(repr, stands)) or 'none'}"
-    return "what it observed does not agree with the model"
+        stands = [str(known.get(model, "a new one")) for _, model in outcome.binds]
+        if what.startswith("phase"):
+            stands = [instance.phase(outcome.state, label.node)]
+        elif (
+            what.startswith(("tenure", "id"))
+            and str(event.tenure if what[0] == "t" else event.observed.get("id")) in stands
+        ):
+            continue
+        yield f"{what} does not agree" + (f": the model has {stands[0]}" if stands else "")
+        return
 
 
 def told(part: Part) -> Iterable[str]:

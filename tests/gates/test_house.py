@@ -59,12 +59,28 @@ def test_a_stranger_is_found() -> None:
     assert {"tenure.adapters.tlc"} == strangers("models", {"tenure.adapters.tlc", "tenure.machines.chart"})
 
 
+SERVING = frozenset(
+    ["explain.py", "guards_md.py", "machines_found.py", "red.py", "spec_text.py", "story.py", "strategies.py"]
+)
+"""The adapters beside those of the rooms `verify` and `trace` that serve the verifier."""
+PRODUCTION = frozenset({"trace/recorder.py", "trace/lines.py"})
+"""What of those rooms runs where nobody verifies: recording."""
+
+
+def knows_models(name: str) -> bool:
+    """Whether a file of adapters/ may import models."""
+    room = name.partition("/")[0]
+    return (room in ("verify", "trace") and name not in PRODUCTION) or name in SERVING
+
+
 def test_only_the_verifiers_adapters_know_models() -> None:
-    """Of the adapters only those that serve the verifier import models."""
-    serving = {"explain.py", "guards_md.py", "machines_found.py", "red.py", "spec_text.py", "story.py", "strategies.py"}
-    for path in sorted((ROOT / "adapters").glob("*.py")):
-        knows = {name for name in imports(path) if name.startswith("tenure.models")}
-        assert not knows or path.name in serving, path.name
+    """Of the adapters only those that serve the verifier import models; what records does not."""
+    adapters = ROOT / "adapters"
+    for path in sorted(adapters.rglob("*.py")):
+        name = path.relative_to(adapters).as_posix()
+        knows = {module for module in imports(path) if module.startswith("tenure.models")}
+        assert not knows or knows_models(name), name
+    assert not any(knows_models(name) for name in (*PRODUCTION, "files/guard.py", "lead/supervisor.py", "ports.py"))
 
 
 def test_what_is_tested_is_what_is_installed() -> None:
