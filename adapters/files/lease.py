@@ -106,6 +106,8 @@ class LeaseRuntime(LeaseSteps):
 
     def check(self) -> Saw:
         """A look at the own entry (locks.md 9.3). "unknown": it could not be read, or nobody knows what was written."""
+        if self._forked():
+            return "other"
         with self._lock:
             view = self.look()
             if view.readable:
@@ -116,6 +118,8 @@ class LeaseRuntime(LeaseSteps):
     def may_send(self) -> int | None:
         """The epoch under which an effect may be sent now; None when this runtime does not own, or when its lease is
         over by its own clock, which counts suspends (K11). The resource compares the epochs that it is sent."""
+        if self._forked():
+            return None
         with self._lock:
             tenure = self.data.tenure
             if tenure is None:
@@ -128,7 +132,7 @@ class LeaseRuntime(LeaseSteps):
     def lease_passed(self) -> bool:
         """Whether by this process's own clock, which counts suspends, more than a lease has gone by since the last
         acquisition or refresh that succeeded was *asked for*. True without a tenure."""
-        if self.data.tenure is None:
+        if self.data.tenure is None or self._forked():
             return True
         return passed(self._asked_ms, self.ports.clock.fence_ms(), self.timings.stale_ms)
 

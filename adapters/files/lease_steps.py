@@ -271,13 +271,14 @@ class LeaseSteps:
                     f"{self.directory.registry}: an effect used the lease that it runs under; end it first"
                 )
 
-    def _refuse_forked(self) -> None:
+    def _forked(self) -> bool:
         """A fork has its parent's memory and is another process: it owns nothing."""
-        mine = self.data.me.process
-        if self.ports.processes.me() != mine:
-            raise TenureError(
-                f"{self.directory.registry}: this lease is of process {mine.pid}; make one after the fork"
-            )
+        return self.ports.processes.me() != self.data.me.process
+
+    def _refuse_forked(self) -> None:
+        if self._forked():
+            pid = self.data.me.process.pid
+            raise TenureError(f"{self.directory.registry}: this lease is of process {pid}; make one after the fork")
 
     # -- recording ----------------------------------------------------------------------------------------------------
 

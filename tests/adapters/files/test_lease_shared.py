@@ -93,6 +93,7 @@ def test_a_fork_owns_nothing() -> None:
     with pytest.raises(TenureError, match="of process 1"):
         lease.release()
     assert ("unknown", text) == (lease.refresh(), house.text())
+    assert ("other", None, True) == (lease.check(), lease.may_send(), lease.lease_passed())
 
 
 class Kept:
