@@ -160,8 +160,10 @@ def lines(report: Report) -> tuple[str, ...]:
         said.append(f"blocked: {outcome.why}; {changed}")
     elif outcome.kind == "recovered" or report.mark is not None:
         said.append("recovered")
-    else:
+    elif report.healthy:
         said.append("nothing is damaged")
+    if outcome.kind != "blocked":
+        said += [f"stays: {problem}" for problem in report.after.problems]
     said += [f"note: {text}" for text in report.advice if outcome.kind == "blocked" or "run tenure doctor" not in text]
     return tuple(map(printable, said))
 

@@ -95,27 +95,35 @@ class Doctor:
 
     def _heal(self) -> Outcome:
         self._take(Connect())
-        while self.phase == "starting":
-            self._start()
+        while self.phase == "starting" and self._start():
+            pass
         moved = self._quarantine.moved
-        if self.phase == "blocked":
+        if self.phase != "starting":
             return Outcome("blocked", self._first, moved, self._blockers, self._why)
         return Outcome("recovered" if moved else "not-needed", self._first, moved)
 
-    def _start(self) -> None:
-        """One start: a look for damage. It stands for the start of a runtime, which damage would make throw."""
+    def _start(self) -> bool:
+        """One start, in place of a runtime's: a look for what would make one throw. False when nothing would; then a
+        runtime would own and poll by now, and here the process ends."""
         found = self._examine()
         if not found.damage:
             legacy = look_at_guard(self._ports, self._directory.guard)
             if legacy.form == "file" and legacy.kind == "abandoned":
                 self._recovery.run(lambda _: self._reclaim_file())
-            self._take(StartRefused())
-            return
+            return False
         self._first = self._first or found.damage
+        if found.led_elsewhere and not found.names & {GUARD, REGISTRY}:
+            self._blocked_by(found)
+            self._take(StartRefused())
+            return True
         self._why = "damage is there again after healing; something writes it: " + _listed(found.damage)
         self._take(StartFailed())
-        if self.phase == "blocked":
-            return
+        if self.phase == "looking":
+            self._recover()
+        return True
+
+    def _recover(self) -> None:
+        """From the first look on."""
         found = self._settled()
         self._blocked_by(found)
         self._take(Look(found.alive, not found.blockers))

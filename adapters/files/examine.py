@@ -59,6 +59,11 @@ class Findings:
     own_guard: bool
 
     @property
+    def led_elsewhere(self) -> bool:
+        """Whether there are live owners, none of them in this process, and nobody is inside the guard."""
+        return bool(self.blockers) and not self.mine and all(b.key is not None for b in self.blockers)
+
+    @property
     def names(self) -> frozenset[str]:
         """What is damaged, in the machine's words."""
         return frozenset(d.what for d in self.damage)

@@ -153,6 +153,8 @@ def test_an_odd_key_is_no_damage_and_a_person_is_told(ward: Ward) -> None:
     report = treat(ward)
     assert ("not-needed", False) == (report.outcome.kind, report.healthy)
     assert before == ward.tree()
+    assert f"stays: {REGISTRY}: default is a number" in said(report)
+    assert "nothing is damaged" not in said(report)
     assert "correct or remove that member" in said(report)
 
 
@@ -330,6 +332,13 @@ def test_the_guard_of_healing_itself_is_never_moved(ward: Ward) -> None:
     report = care(ward.ports(), DIRECTORY, FAST, process=ProcessState())
     assert ("blocked", before) == (report.outcome.kind, ward.tree())
     assert f"move {RECOVERY} away by hand" in said(report)
+
+
+def test_a_damaged_guard_of_healing_is_a_persons_matter(ward: Ward) -> None:
+    ward.files.make_directories(RECOVERY)
+    report = care(ward.ports(), DIRECTORY, FAST, process=ProcessState())
+    assert ("not-needed", False) == (report.outcome.kind, report.healthy)
+    assert f"stays: {RECOVERY}: it is empty" in said(report)
 
 
 def test_an_owner_that_comes_between_the_looks_keeps_its_registry(ward: Ward) -> None:
@@ -565,10 +574,13 @@ def test_an_error_at_any_call_loses_nothing_and_leaves_no_guard(number: int, whe
 def test_the_machine_ends_where_the_outcome_says(ward: Ward) -> None:
     doctor = Doctor(ward.ports(), DIRECTORY, FAST, process=ProcessState())
     assert ("idle", "not-needed") == (doctor.phase, doctor.heal().kind)
-    assert "idle" == doctor.phase
+    assert "starting" == doctor.phase
     ward.processes.start(HOLDER)
     ward.own()
     ward.put(THREADS, "{torn")
+    doctor = Doctor(ward.ports(), DIRECTORY, FAST, process=ProcessState())
+    assert ("blocked", "idle") == (doctor.heal().kind, doctor.phase)
+    ward.files.make_directories(GUARD)
     doctor = Doctor(ward.ports(), DIRECTORY, FAST, process=ProcessState())
     assert ("blocked", "blocked") == (doctor.heal().kind, doctor.phase)
 
