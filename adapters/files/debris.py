@@ -36,6 +36,8 @@ UNCHANGED_MS: Final = 10_000
 """How long a staged directory that names nobody lies there before it is swept: its making takes microseconds."""
 _BITS: Final = 13
 _WORD: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_BESIDE: Final = {"owners.json": ("epochs.json",)}
+"""Other files that are replaced inside the guard of one."""
 _TEMPORARY: Final = re.compile(r"\.([1-9][0-9]{0,9})\.[0-9]+\.[0-9]+\.tmp")
 
 
@@ -90,7 +92,7 @@ def remove_aside(ports: Ports, path: str, known: str = "") -> None:
 def debris(ports: Ports, resource: str) -> tuple[Litter, ...]:
     """What lies beside the guard of `resource`, and whose it is. Changes nothing."""
     directory, _, name = resource.rpartition("/")
-    guards = (f"{name}.transaction", f"{name}.transaction.recovery")
+    guards, files = (f"{name}.transaction", f"{name}.transaction.recovery"), _replaced(name)
     try:
         names = ports.files.entries(directory)
     except OSError:
@@ -98,7 +100,7 @@ def debris(ports: Ports, resource: str) -> tuple[Litter, ...]:
     me = ports.processes.me()
     found = []
     for entry in names:
-        litter = _judge(ports, directory, entry, guards, name, me)
+        litter = _judge(ports, directory, entry, guards, files, me)
         if litter is not None:
             found.append(litter)
     return tuple(found)
@@ -119,18 +121,28 @@ def sweep(ports: Ports, resource: str, suspects: dict[str, int]) -> tuple[str, .
             removed.append(litter.path)
             suspects.pop(litter.path, None)
     present = {litter.path for litter in lying}
-    for path in [path for path in suspects if path.startswith(f"{resource}.") and path not in present]:
+    directory, _, name = resource.rpartition("/")
+    ours = tuple(f"{directory}/{file}." for file in _replaced(name))
+    for path in [path for path in suspects if path.startswith(ours) and path not in present]:
         del suspects[path]
     if removed:
         tell(ports, "guard", "sweep", removed=len(removed))
     return tuple(removed)
 
 
-def _judge(ports: Ports, directory: str, name: str, guards: tuple[str, ...], file: str, me: Process) -> Litter | None:
+def _replaced(name: str) -> tuple[str, ...]:
+    """The files that are replaced inside the guard of the file `name`."""
+    return (name, *_BESIDE.get(name, ()))
+
+
+def _judge(
+    ports: Ports, directory: str, name: str, guards: tuple[str, ...], files: tuple[str, ...], me: Process
+) -> Litter | None:
     path = f"{directory}/{name}"
-    if name.startswith(file) and (match := _TEMPORARY.fullmatch(name, len(file))):
-        pid = int(match[1])
-        return Litter(path, "temporary file", pid, _gone(ports, pid), True)
+    for file in files:
+        if name.startswith(file) and (match := _TEMPORARY.fullmatch(name, len(file))):
+            pid = int(match[1])
+            return Litter(path, "temporary file", pid, _gone(ports, pid), True)
     for guard in guards:
         kind = parse_debris(guard, name)
         if kind is not None and ports.files.kind(path) == "directory":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import attrs
@@ -11,7 +12,8 @@ from tenure.adapters.errors import TenureError
 from tenure.adapters.files.guard import GuardBusy
 from tenure.adapters.files.lease import NotOwner, Won
 from tenure.adapters.files.posix import PosixFiles
-from tenure.adapters.testing.faulty import Call, Fault
+from tenure.adapters.ports import Killed
+from tenure.adapters.testing.faulty import Call, Fault, Kills, nth
 
 from .lease_house import House, foreign, held, owner, won
 
@@ -181,3 +183,20 @@ def test_a05_release_deletes_only_its_exact_entry(house: House) -> None:
     lease.release()
     assert text == house.text()
     assert "idle" == lease.phase
+
+
+def test_temporary_files_of_the_dead_are_swept() -> None:
+    """K10: of the registry and of the mark, a while after the death of whoever wrote them."""
+    house = House()
+    for ticks, call in enumerate(("create", "create", "sync", "rename", "rename"), 1):
+        dweller = house.process(5, nth(call, ticks % 3 + 1, Kills("after")), ticks=ticks)
+        with suppress(Killed):
+            dweller.lease().acquire("plain")
+        house.die(5)
+    lease = house.process(1).lease()
+    won(lease)
+    assert [name for name in house.left() if name.startswith("epochs.json.5.")]
+    for _ in range(4):
+        house.pause(9_000)
+        lease.refresh()
+    assert [] == house.left()
