@@ -16,6 +16,7 @@ import attrs
 from tenure.adapters.errors import TenureError
 from tenure.adapters.files.directory import AgentDirectory
 from tenure.adapters.files.high_water import raise_mark
+from tenure.adapters.files.lease_events import record
 from tenure.adapters.files.lease_values import Guard, Inside
 from tenure.adapters.files.registry import Registry, RegistryDamaged, parse_registry
 from tenure.adapters.files.replacing import WriteFailed, read_or_absent, replace_file
@@ -37,20 +38,17 @@ from tenure.machines.leader_messages import (
     Owned,
     Raised,
     RaiseHighWater,
-    Refresh,
     Resolve,
     RunEffect,
     Runtime,
     SendEffect,
     Settle,
-    Start,
     WriteEntry,
 )
-from tenure.machines.lease import Sight, classify, passed, stamped
+from tenure.machines.lease import Sight, classify
 
 T = TypeVar("T")
 
-MODULE: Final = "LeaderElection"
 NOBODY: Final = Sighting(UNKNOWN)
 Taken = Step[Runtime, Output] | Refused
 
@@ -185,7 +183,7 @@ class LeaseSteps:
         if isinstance(taken, Step):
             self._now = taken.phase, taken.data
             if self.ports.recorder is not None and before != self._now:
-                self._record(message, number, sight, before)
+                record(self.ports.recorder, self.node, number, message, sight, before, self._now)
         return taken
 
     def _perform(self, transaction: Transaction, output: Output) -> Happening | None:
@@ -280,47 +278,6 @@ class LeaseSteps:
             pid = self.data.me.process.pid
             raise TenureError(f"{self.directory.registry}: this lease is of process {pid}; make one after the fork")
 
-    # -- recording ----------------------------------------------------------------------------------------------------
-
-    def _record(self, message: Happening, number: int, sight: Sight | None, before: tuple[str, Runtime]) -> None:
-        """The twin's action of the step that was just taken, with what it rested on.
-
-        A refresh that goes well is one event, its ``Write``: the rest follows from it, and this is done every two
-        seconds (`tenure.adapters.trace.leader_election` says what may be left out).
-        """
-        recorder = self.ports.recorder
-        assert recorder is not None
-        (was, memory), (phase, data) = before, self._now
-        if was == "renewing" and phase == "owner" and isinstance(message, Settle) and data.tenure is not None:
-            recorder.event(MODULE, _WRITES[message.outcome], self.node, number, None, None, data.tenure.epoch)
-            return
-        observed: dict[str, object] = {"phase": phase}
-        args: dict[str, object] | None = None
-        match message:
-            case Start(generation):
-                action, args = "Start", {"key": data.key, "generation": generation}
-            case Refresh():
-                if phase == "renewing":
-                    return
-                action = "Displaced"
-            case Raised(durable):
-                action = "Raise" if durable else "FailRaise"
-            case Settle(outcome):
-                action = _WRITES[outcome]
-            case Landed():
-                action = "Land"
-            case _:
-                action = type(message).__name__
-        if sight is not None and action in _DECISIONS:
-            entry = sight.entry
-            observed["owner"] = None if entry is None else entry.instance_id or str(entry.pid)
-            observed["id"] = None if entry is None else entry.leader_epoch
-            me = data.me
-            if entry is not None and entry.stamp_ms is not None and stamped(entry, me.process.birth.boot_id):
-                observed["age"] = "passed" if passed(entry.stamp_ms, sight.monotonic_ms, me.stale_ms) else "fresh"
-        tenure = data.tenure or memory.tenure
-        recorder.event(MODULE, action, self.node, number, args, observed, None if tenure is None else tenure.epoch)
-
 
 def _no_effect(epoch: int) -> None:
     raise AssertionError("only a commit runs an effect")
@@ -335,7 +292,3 @@ _BROKEN_OFF: Final[dict[str, Happening]] = {
     "committing": Landed(),
 }
 """What an operation that an interrupt (Ctrl-C) broke off has not been told: nobody knows that it was done."""
-_WRITES: Final = {Outcome.SUCCEEDED: "Write", Outcome.FAILED: "FailWrite", Outcome.UNKNOWN: "LoseWrite"}
-_DECISIONS: Final = frozenset(
-    {"Acquire", "Elect", "Force", "Supersede", "Resolve", "Refresh", "Displaced", "Release", "Commit", "Look"}
-)
