@@ -1,28 +1,21 @@
-"""The commands ``tenure verify``, ``explain``, ``guards`` and ``answers`` (DESIGN 7)."""
+"""The commands ``tenure verify``, ``explain``, ``guards`` and ``answers`` (DESIGN 7).
+
+The verifier is imported by the command that needs it: whoever leads or commits does not wait for it.
+"""
 
 from __future__ import annotations
 
 import json
 import sys
 import time
-from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from rich import box
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
-from rich.text import Text
 
 from tenure.adapters.commands.root import app, terminal
 from tenure.adapters.errors import TenureError
-from tenure.adapters.verify import cache, junit, manifest
-from tenure.adapters.verify.result import ModuleResult, Verdict, worst
-from tenure.adapters.verify.run import Effort, Options
-from tenure.adapters.verify.run import verify as run_verify
+from tenure.adapters.verify.effort import Effort
 
 
 @app.command()
@@ -62,6 +55,10 @@ def verify(
 
     Exit status: 0 PASS, 1 FAIL, 2 usage, 3 UNDETERMINED (a limit was hit or a tool is missing), 4 RAN-NOTHING.
     """
+    from tenure.adapters.verify import cache, junit, manifest, report
+    from tenure.adapters.verify.result import worst
+    from tenure.adapters.verify.run import Options
+
     directory = spec if spec is not None else manifest.spec_directory()
     entries = manifest.load(directory)
     wanted = list(dict.fromkeys(modules)) if modules else list(entries)
@@ -75,12 +72,12 @@ def verify(
     options = Options(effort=effort, tlc=tlc, timeout=timeout, cache=cache.directory())
     started = time.perf_counter()
     console = terminal(stderr=to_stdout)
-    results = _with_progress(console, [entries[name] for name in wanted], options)
+    results = report.with_progress(console, [entries[name] for name in wanted], options)
     if pin:
-        _print_pins(console, results)
-    _report(console, results, time.perf_counter() - started)
+        report.print_pins(console, results)
+    report.show(console, results, time.perf_counter() - started)
     if json_file is not None:
-        text = json.dumps(as_json(results), indent=2) + "\n"
+        text = json.dumps(report.as_json(results), indent=2) + "\n"
         if to_stdout:
             sys.stdout.write(text)
         else:
@@ -106,6 +103,7 @@ def explain(
     Exit status: 0, 1 when the property still holds without the guard, 2 usage.
     """
     from tenure.adapters import explain as explaining
+    from tenure.adapters.verify import manifest
 
     entry = explaining.module(spec if spec is not None else manifest.spec_directory(), module)
     if without is None:
@@ -136,6 +134,7 @@ def guards(
     Exit status: 0; 1 with --check when GUARDS.md of the directory says something else.
     """
     from tenure.adapters import guards_md
+    from tenure.adapters.verify import manifest
 
     directory = spec if spec is not None else manifest.spec_directory()
     if not check:
@@ -157,32 +156,9 @@ def answers(
     again with this command and read the difference.
     """
     from tenure.adapters.verify import answers as pins
+    from tenure.adapters.verify import manifest
 
     typer.echo(pins.text(spec if spec is not None else manifest.spec_directory()), nl=False)
-
-
-def as_json(results: Sequence[ModuleResult]) -> dict[str, Any]:
-    """The shape of ``--json``."""
-    return {
-        "verdict": worst(result.verdict for result in results).value,
-        "modules": [
-            {
-                "module": result.module,
-                "stages": [
-                    {
-                        "stage": stage.stage,
-                        "verdict": stage.verdict.value,
-                        "seconds": stage.seconds,
-                        "states": stage.states,
-                        "transitions": stage.transitions,
-                        "detail": [dict(row) for row in stage.detail],
-                    }
-                    for stage in result.stages
-                ],
-            }
-            for result in results
-        ],
-    }
 
 
 def _write(path: Path, text: str) -> None:
@@ -203,82 +179,3 @@ def _try_write(path: Path) -> None:
             path.unlink()
     except OSError as error:
         raise TenureError(f"{path}: {error.strerror}") from error
-
-
-def _with_progress(
-    console: Console, entries: Sequence[manifest.ModuleEntry], options: Options
-) -> tuple[ModuleResult, ...]:
-    if not console.is_terminal:
-
-        def plain(title: str, done: int, total: int) -> None:
-            console.print(f"[{done}/{total}] {title}", markup=False, highlight=False, soft_wrap=True)
-
-        return run_verify(entries, options, plain)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("verifying", total=None)
-
-        def draw(title: str, done: int, total: int) -> None:
-            bar.update(task, description=title, completed=done, total=total)
-
-        return run_verify(entries, options, draw)
-
-
-_STYLES = {
-    Verdict.PASS: "green",
-    Verdict.FAIL: "bold red",
-    Verdict.UNDETERMINED: "yellow",
-    Verdict.RAN_NOTHING: "yellow",
-}
-
-
-def _is_bad(row: Mapping[str, object]) -> bool:
-    return row.get("verdict") != Verdict.PASS.value
-
-
-def _report(console: Console, results: Sequence[ModuleResult], seconds: float) -> None:
-    for result in results:
-        bad: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
-        for stage in result.stages:
-            for row in filter(_is_bad, stage.detail):
-                bad[str(row["verdict"]), str(row.get("message", ""))][stage.stage] += 1
-        for (said, message), times in bad.items():
-            again = f" ({times.total()} times)" if times.total() > 1 else ""
-            where = ", ".join(times)
-            console.print(Text(f"\n{said} {result.module} {where}{again}: {message}"), soft_wrap=True)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in ("module", "stage", "verdict"):
-        table.add_column(name, no_wrap=True)
-    for name in ("seconds", "states", "transitions", "checks"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for result in results:
-        for number, stage in enumerate(result.stages):
-            cached = sum(bool(row.get("cached")) for row in stage.detail)
-            table.add_row(
-                result.module if number == 0 else "",
-                stage.stage,
-                Text(stage.verdict.value, style=_STYLES[stage.verdict]),
-                f"{stage.seconds:.1f}",
-                f"{stage.states:,}",
-                f"{stage.transitions:,}",
-                f"{len(stage.detail)} ({cached} cached)" if cached else str(len(stage.detail)),
-            )
-        table.add_section()
-    console.print(table)
-    verdict = worst(result.verdict for result in results)
-    console.print(Text.assemble((verdict.value, _STYLES[verdict]), f" in {seconds:.1f} s"))
-
-
-def _print_pins(console: Console, results: Sequence[ModuleResult]) -> None:
-    for result in results:
-        for stage in result.stages:
-            for row in stage.detail:
-                if stage.stage == "twin" and row.get("off") == []:
-                    lines = [f"[{result.module}.config.{row['config']}]"]
-                    lines += [f"{key} = {row.get(key)}" for key in ("states", "transitions")]
-                elif "coverage" in row:
-                    lines = [f"[{result.module}.coverage]"]
-                    lines += [f"{key} = {row.get(key)}" for key in ("actions", "rows", "refusals")]
-                else:
-                    continue
-                console.print("\n".join(lines) + "\n", markup=False, highlight=False)

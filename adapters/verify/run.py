@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -28,6 +27,7 @@ from tenure.adapters.verify.checks import (
     guarded,
 )
 from tenure.adapters.verify.coverage import NOTHING, Taken, missing
+from tenure.adapters.verify.effort import Effort
 from tenure.adapters.verify.manifest import TYPE_OK, ManifestError, ModuleEntry
 from tenure.adapters.verify.result import ModuleResult, StageResult, Verdict, worst
 from tenure.adapters.verify.together import together
@@ -40,13 +40,6 @@ TOGETHER: Final = 60_000
 
 WORTH_TEACHING: Final = 8
 """Checks that TLC is started for, from which on it pays to teach Java first."""
-
-
-class Effort(enum.StrEnum):
-    """How much is run again: `quick` only what has changed since it passed, `thorough` everything."""
-
-    QUICK = "quick"
-    THOROUGH = "thorough"
 
 
 @attrs.frozen

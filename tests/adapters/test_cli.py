@@ -15,8 +15,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tenure.adapters import cli
-from tenure.adapters.commands import verifying
-from tenure.adapters.verify import junit, manifest
+from tenure.adapters.verify import junit, manifest, report
 from tenure.adapters.verify.result import ModuleResult, StageResult, Verdict
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -42,7 +41,7 @@ def results(*verdicts: Verdict) -> tuple[ModuleResult, ...]:
 @pytest.fixture
 def answered(monkeypatch: pytest.MonkeyPatch) -> None:
     """A verification that passed, without running it."""
-    monkeypatch.setattr(verifying, "run_verify", lambda entries, options, progress=None: results(*[Verdict.PASS] * 4))
+    monkeypatch.setattr(report, "run_verify", lambda entries, options, progress=None: results(*[Verdict.PASS] * 4))
 
 
 @pytest.mark.parametrize(
@@ -51,7 +50,7 @@ def answered(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_the_exit_status(monkeypatch: pytest.MonkeyPatch, verdict: Verdict, status: int) -> None:
     found = results(Verdict.PASS, verdict)
-    monkeypatch.setattr(verifying, "run_verify", lambda entries, options, progress=None: found)
+    monkeypatch.setattr(report, "run_verify", lambda entries, options, progress=None: found)
     assert status == tenure("verify", "Transaction")
 
 
@@ -96,7 +95,7 @@ def test_a_failure_is_printed_with_its_story(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     found = results(Verdict.FAIL)
-    monkeypatch.setattr(verifying, "run_verify", lambda entries, options, progress=None: found)
+    monkeypatch.setattr(report, "run_verify", lambda entries, options, progress=None: found)
     tenure("verify", "Transaction")
     assert "FAIL Transaction spec: spec says\n  why" in capsys.readouterr().out
 
@@ -104,7 +103,7 @@ def test_a_failure_is_printed_with_its_story(
 def test_markup_in_a_message_is_text(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """A record of TLA+ looks like markup to Rich."""
     found = (ModuleResult("M", (stage("spec", Verdict.FAIL, message="x = [red |-> 1] pip install 'tenure[verify]'"),)),)
-    monkeypatch.setattr(verifying, "run_verify", lambda entries, options, progress=None: found)
+    monkeypatch.setattr(report, "run_verify", lambda entries, options, progress=None: found)
     tenure("verify", "Transaction")
     assert "x = [red |-> 1] pip install 'tenure[verify]'" in capsys.readouterr().out
 
@@ -134,7 +133,7 @@ def test_a_file_that_cannot_be_written(answered: None, capsys: pytest.CaptureFix
 def test_a_file_that_cannot_be_written_is_said_before_the_run(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, option: str
 ) -> None:
-    monkeypatch.setattr(verifying, "run_verify", lambda *arguments: pytest.fail("it ran"))
+    monkeypatch.setattr(report, "run_verify", lambda *arguments: pytest.fail("it ran"))
     assert 2 == tenure("verify", "Transaction", option, str(tmp_path))
     assert 2 == tenure("verify", "Transaction", option, str(tmp_path / "no" / "result"))
 

@@ -122,14 +122,14 @@ def effect(room: Room, epoch: int) -> None:
 
 def interleaved(lines: list[str]) -> str:
     """What is wrong with the effects; empty if nothing is. One that was begun and not ended belongs to a process that
-    was killed in it. Epochs never go back."""
+    was killed in it. Epochs never go back; 0 stands for an owner of another system, whose epochs have no order."""
     highest, open_ = 0, ""
     for line in lines:
         sign, said = line[:1], line[1:]
         epoch = int(said.split()[0])
-        if epoch < highest:
+        if 0 < epoch < highest:
             return f"an effect of epoch {epoch} came after one of {highest}"
-        highest = epoch
+        highest = max(highest, epoch)
         if sign == "-" and said != open_:
             return f"the effect {said!r} was interleaved with {open_!r}"
         open_ = said if sign == "+" else ""
