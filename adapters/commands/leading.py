@@ -60,6 +60,8 @@ def lead(
     lock = where.work_lock(key)
     if os.path.lexists(lock) and not (os.path.isfile(lock) and not os.path.islink(lock)):
         raise TenureError(f"{lock}: not a regular file; move it away, tenure lead locks it")
+    if os.path.exists(lock) and not os.access(lock, os.R_OK | os.W_OK):
+        raise TenureError(f"{lock}: no permission to write; make it writable for this user")
     environment = {**os.environ, "TENURE_DIR": where.root, "TENURE_PROFILE": key}
     if key == DEFAULT_KEY:
         del environment["TENURE_PROFILE"]

@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from typing import Final, Literal
 
 from tenure.adapters.files.work import Ended, NoWork
@@ -204,5 +203,7 @@ class GuardedCommand(NoWork):
             return
         self._finish(Over(charge.why or "ended", charge.status, group.has_children()))
         if self._guardian is not None:
-            with suppress(ProcessLookupError):  # a stopped one, that has nothing to guard any more
-                os.kill(self._guardian.pid, signal.SIGKILL)
+            # A stopped one, that has nothing to guard any more. What it may still have to say is late.
+            os.kill(self._guardian.pid, signal.SIGKILL)
+            self._guardian.channel.close()
+            self._guardian = None

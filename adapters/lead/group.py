@@ -11,12 +11,11 @@ import errno
 import fcntl
 import os
 import signal
+import socket
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Final, NoReturn
-
-import attrs
 
 from tenure.adapters.lead.channel import Why
 from tenure.adapters.lead.lock import processes
@@ -29,7 +28,7 @@ NOT_FOUND: Final = 127
 """Exit statuses of a COMMAND that cannot be executed, as shells have them."""
 
 _READY: Final = b"r"
-_GO: Final = b"g"
+_READY_S: Final = 5.0
 _SET_CHILD_SUBREAPER: Final = 36
 _INHERITED_FROM: Final = 100
 """The lowest number that the inherited descriptor may have: scripts and shells use the low ones as they like."""
@@ -41,69 +40,102 @@ _TO_RESET: Final = tuple(
 )
 
 
-@attrs.frozen
-class Started:
-    """A child in a session of its own that becomes COMMAND when told so: its pid is known before COMMAND exists."""
+class Spare:
+    """A child in a session of its own that becomes COMMAND when it is told the epoch and given the lock: it is forked
+    long before, and its pid is known before COMMAND exists. It ends when whoever forked it is gone."""
 
-    pid: int
-    told: int
-    """Write end: one byte lets it go; when it is closed instead, the child ends."""
-    answer: int
-    """Read end: end of file when COMMAND runs, an error number when it cannot be executed."""
-
-    def go(self) -> None:
-        """Let it become COMMAND."""
-        os.write(self.told, _GO)
-        os.close(self.told)
-
-
-def prepare(command: Sequence[str], environment: Mapping[str, str], inherited: int, ignored: frozenset[int]) -> Started:
-    """Fork the child of a COMMAND that inherits a copy of the descriptor `inherited`, and all that are inheritable.
-
-    `ignored` are the signals that were ignored when this program started (by nohup, say), and stay so. The calling
-    process has one thread. Everything is done when this returns, but for the exec.
-    """
-    told, tell = os.pipe()
-    answer, say = os.pipe()
-    pid = os.fork()
-    if pid == 0:
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str], ignored: frozenset[int]) -> None:
+        """Fork it. `ignored` are the signals that were ignored when this program started (by nohup, say), and stay so.
+        The calling process has one thread. Raises OSError when there can be no process."""
+        self._socket, its = socket.socketpair()
         try:
-            os.close(tell)
-            os.close(answer)
-            os.setsid()
-            fcntl.fcntl(inherited, fcntl.F_DUPFD, _INHERITED_FROM)
-            _default_signals(ignored)
-            os.write(say, _READY)
-            if os.read(told, 1) == _GO:
-                _become(command, environment, say)
+            self.pid = os.fork()
+            if self.pid == 0:
+                _wait_as_spare(its, command, environment, ignored)
+        except OSError:
+            self._socket.close()
+            raise
         finally:
-            os._exit(NOT_STARTED)
-    os.close(told)
-    os.close(say)
-    os.read(answer, 1)  # ready, or gone already, which waitpid will say
-    os.set_blocking(answer, False)
-    return Started(pid, tell, answer)
+            its.close()
+
+    def ready(self) -> bool:
+        """Wait until it has a session of its own, which it has soon after its birth; False if it is gone."""
+        self._socket.settimeout(_READY_S)
+        try:
+            return self._socket.recv(1) == _READY
+        except OSError:
+            return False
+        finally:
+            self._socket.setblocking(False)
+
+    def go(self, epoch: int, lock: int) -> None:
+        """Let it become COMMAND, with an epoch and a descriptor of the lock."""
+        with suppress(OSError):  # it is gone; waitpid will say so
+            socket.send_fds(self._socket, [str(epoch).encode()], [lock])
+
+    def fileno(self) -> int:
+        """Readable when `executed` has an answer; -1 when it has had one."""
+        return self._socket.fileno()
+
+    def executed(self) -> int | None:
+        """0 when COMMAND runs (or has run), an error number when it cannot, None for nothing yet."""
+        try:
+            found = self._socket.recv(16)
+        except BlockingIOError:
+            return None
+        except OSError:
+            found = b""
+        self.close()
+        return int(found) if found else 0
+
+    def close(self) -> None:
+        """Without having been told to go it ends."""
+        self._socket.close()
 
 
-def executed(answer: int) -> int | None:
-    """What `Started.answer` says: 0 when COMMAND runs, an error number when it cannot, None for nothing yet."""
+def _wait_as_spare(
+    mine: socket.socket, command: Sequence[str], environment: Mapping[str, str], ignored: frozenset[int]
+) -> NoReturn:
     try:
-        found = os.read(answer, 16)
-    except BlockingIOError:
-        return None
-    return int(found) if found else 0
+        os.setsid()
+        _default_signals(ignored)
+        # What is not for COMMAND is not for who waits to become it either: a lock above all.
+        for descriptor in _descriptors():
+            if descriptor != mine.fileno() and not os.get_inheritable(descriptor):
+                os.close(descriptor)
+        mine.send(_READY)
+        epoch, (lock, *_), _, _ = socket.recv_fds(mine, 64, 1)
+        fcntl.fcntl(lock, fcntl.F_DUPFD, _INHERITED_FROM)
+        os.close(lock)
+        _become(command, {**environment, "TENURE_EPOCH": epoch.decode()}, mine)
+    finally:
+        os._exit(NOT_STARTED)
 
 
-def _become(command: Sequence[str], environment: Mapping[str, str], say: int) -> NoReturn:
+def _become(command: Sequence[str], environment: Mapping[str, str], mine: socket.socket) -> NoReturn:
     try:
-        os.execvpe(command[0], list(command), dict(environment))
+        os.execvpe(command[0], list(command), environment)
     except OSError as error:
         number = error.errno or errno.EIO
     except ValueError:  # a NUL byte
         number = errno.EINVAL
     with suppress(OSError):  # the guardian is gone; the status says it as well
-        os.write(say, str(number).encode())
+        mine.send(str(number).encode())
     os._exit(exec_status(number))
+
+
+def _descriptors() -> list[int]:
+    """The open descriptors of this process."""
+    try:
+        numbers = [int(name) for name in os.listdir("/dev/fd")]
+    except OSError:
+        numbers = list(range(_INHERITED_FROM))
+    found = []
+    for number in numbers:
+        with suppress(OSError):  # the listing's own is closed by now
+            os.fstat(number)
+            found.append(number)
+    return found
 
 
 def exec_status(number: int) -> int:

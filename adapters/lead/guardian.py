@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Final, NoReturn
 
 import attrs
@@ -78,8 +79,7 @@ class _Runs:
 
     lock: WorkLock
     charge: group.Charge
-    answer: int
-    """Where the child says that it became COMMAND; -1 when it has."""
+    child: group.Spare
     failed: int | None = None
     """The status for a COMMAND that could not be executed."""
     error: str = ""
@@ -97,6 +97,8 @@ class Guardian:
         self._state: _Waits | _Runs | None = None
         self._kept: WorkLock | None = None
         """What keeps the lock for descendants that left the group."""
+        self._spare: group.Spare | None = None
+        """The child that will be the next COMMAND."""
 
     def serve(self) -> None:
         """Until the supervisor is gone and nothing is left to guard."""
@@ -108,6 +110,7 @@ class Guardian:
                 self._turn()
 
     def _turn(self) -> None:
+        self._have_spare()
         self._wait()
         for word in self._channel.hear():
             self._hear(word)
@@ -116,6 +119,9 @@ class Guardian:
         statuses = group.reaped()
         if isinstance(self._state, _Runs):
             self._state.charge.status = statuses.get(self._state.charge.pid, self._state.charge.status)
+        elif self._spare is not None and self._spare.pid in statuses:
+            self._spare.close()
+            self._spare = None
         elif self._kept is not None and not group.has_children():
             self._kept.close()
             self._kept = None
@@ -132,8 +138,8 @@ class Guardian:
         if isinstance(state, _Waits):
             left = _TRY_LATE_MS if state.told else _TRY_MS
         elif isinstance(state, _Runs):
-            if state.answer >= 0:
-                descriptors.append(state.answer)
+            if state.child.fileno() >= 0:
+                descriptors.append(state.child.fileno())
             ends = state.charge.why is not None
             left = _LOOK_MS if ends else self._lease.get() - self._clock.fence_ms() + 1
         self._bell.wait(descriptors, min(left, _LONGEST_MS))
@@ -167,24 +173,37 @@ class Guardian:
             state.lock.close()
             self._over(Over("failed", None, error=str(error)))
 
+    def _have_spare(self) -> None:
+        """Fork the next COMMAND's process now, so that the lock need not wait for it. Not while descendants of the last
+        one are waited for: it would be one of the children that are counted."""
+        if self._spare is None and self._kept is None and not isinstance(self._state, _Runs):
+            with suppress(OSError):  # perhaps there can be one when it is needed
+                self._spare = self._fork()
+
+    def _fork(self) -> group.Spare:
+        return group.Spare(self._work.command, self._work.environment, self._work.ignored)
+
     def _start(self, state: _Waits) -> None:
-        work = self._work
-        environment = {**work.environment, "TENURE_EPOCH": str(state.epoch)}
+        child, self._spare = self._spare, None
         try:
-            child = group.prepare(work.command, environment, state.lock.fileno(), work.ignored)
+            if child is not None and not child.ready():
+                child.close()
+                child = None
+            if child is None:
+                child = self._fork()
+                child.ready()
         except OSError as error:
-            raise TenureError(f"no process for {work.command[0]}: {error.strerror}") from error
-        state.lock.write(Record(os.getpid(), work.supervisor, child.pid, state.epoch, work.command))
+            raise TenureError(f"no process for {self._work.command[0]}: {error.strerror}") from error
+        record = Record(os.getpid(), self._work.supervisor, child.pid, state.epoch, self._work.command)
+        state.lock.write(record)
         # The supervisor can hear of the child before the child can become COMMAND: it never has to search for it.
         self._channel.say(Prepared(child.pid))
-        self._state = _Runs(state.lock, group.Charge(child.pid, work.kill_after_ms, self._clock), child.answer)
-        child.go()
+        self._state = _Runs(state.lock, group.Charge(child.pid, self._work.kill_after_ms, self._clock), child)
+        child.go(state.epoch, state.lock.fileno())
 
     def _look(self, state: _Runs) -> None:
-        number = group.executed(state.answer) if state.answer >= 0 else None
+        number = state.child.executed() if state.child.fileno() >= 0 else None
         if number is not None:
-            os.close(state.answer)
-            state.answer = -1
             if number == 0:
                 self._channel.say(Running(state.charge.pid))
             else:
@@ -193,8 +212,7 @@ class Guardian:
                 state.failed = group.exec_status(number)
         if not state.charge.over():
             return
-        if state.answer >= 0:
-            os.close(state.answer)
+        state.child.close()
         charge = state.charge
         charge.status = group.reaped().get(charge.pid, charge.status)
         left = group.has_children()

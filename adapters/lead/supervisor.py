@@ -36,8 +36,8 @@ FORWARDED: Final = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM",
 not leave COMMAND without its supervisor."""
 _BAD_INPUT: Final = 2
 _STDERR: Final = 2
-_ROUNDS: Final = 2
-"""How often the registry is looked at before the next wait: once more when the lease was not to be had after all."""
+_HURRY_MS: Final = 10
+"""How long until the next attempt where the last one came too early: the guard was busy, say."""
 
 
 class Supervisor:
@@ -68,6 +68,8 @@ class Supervisor:
         self._error: TenureError | None = None
         self._left = False
         """The entry could not be released, and is left to grow old."""
+        self._hurry = False
+        """There is something to do soon that nothing announces."""
         self._refused = False
         """The lease was not to be had just now, so this process looks again before it asks again."""
 
@@ -89,13 +91,14 @@ class Supervisor:
     def _turn(self) -> bool:
         """All that is due, then wait; whether everything is over."""
         self._drive()
-        for _ in range(_ROUNDS):
-            if not (self._polling.settled and self._polling.phase == "idle"):
-                break
+        self._hurry = False
+        while self._polling.settled and self._polling.phase == "idle":
             if self._rest():
                 return True
             self._drive()
-        due = [self._polling.due_ms(), self._work.due_ms(), self._standby.due_ms()]
+            if self._hurry or self._standby.due_ms() is not None:
+                break
+        due = [self._polling.due_ms(), self._work.due_ms(), self._standby.due_ms(), _HURRY_MS if self._hurry else None]
         descriptors = [number for number in (self._work.fileno(), self._standby.fileno()) if number >= 0]
         signals = self._bell.wait(descriptors, min(ms for ms in due if ms is not None))
         self._work.look(group.reaped())
@@ -140,6 +143,8 @@ class Supervisor:
                 return True
             self._standby.behind(view.entry)
             self._tell(f"standing by behind pid {view.entry.pid}")
+        else:
+            self._hurry = True
         return False
 
     def _reported(self, outcome: Outcome) -> None:
@@ -152,13 +157,14 @@ class Supervisor:
                 if isinstance(cause, GuardLost) or (
                     isinstance(cause, GuardBusy) and not isinstance(cause, GuardDamaged)
                 ):
+                    self._hurry = True
                     self._tell(f"waiting: {error}")
                 elif cause is not None:
                     self._fail(cause if isinstance(cause, TenureError) else TenureError(error))
                 elif self._status is None:
                     self._tell(f"lost epoch {self._polling.epoch}: {error}")
             case Left():
-                self._left = True
+                self._left = self._hurry = True
                 self._tell(str(outcome))
             case _:
                 pass
