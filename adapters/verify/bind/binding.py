@@ -55,7 +55,8 @@ class World:
 @attrs.frozen
 class Move:
     """Something that befalls the world. `ends`: pids whose participants are gone; `starts`: pids whose participants
-    begin again. `twin`: the actions of the twin, by name and arguments, one of which it is; none: it is nothing to it."""
+    begin again. `twin`: the actions of the twin, by name and arguments, one of which it is; none, and `STUTTER` among
+    them: it may be nothing to it."""
 
     label: str
     after: World
@@ -63,6 +64,9 @@ class Move:
     ends: frozenset[int] = frozenset()
     starts: frozenset[int] = frozenset()
     twin: tuple[tuple[str, tuple[Hashable, ...]], ...] = ()
+
+
+STUTTER: Final = ("", ())
 
 
 class Binding(ABC, Generic[S]):
@@ -73,6 +77,9 @@ class Binding(ABC, Generic[S]):
     """Phases that the adapter passes without a call of its own: the twin may be ahead there as well."""
     ticking: ClassVar[bool] = False
     """Whether a look at the clock is a call."""
+    late: ClassVar[tuple[tuple[str, tuple[Hashable, ...]], ...]] = ()
+    """Actions of the twin's environment that may come later there than here: time that went by before something was
+    written has gone by after it, too."""
     twin: Twin[S]
     participants: tuple[Participant, ...]
     budget: int
@@ -89,17 +96,20 @@ class Binding(ABC, Generic[S]):
         pids = dict.fromkeys(p.pid for p in self.participants)
         return World(disks.add(self.contents()), tuple((pid, True, 1) for pid in pids))
 
-    def perform(self, disks: Disks, world: World, participant: Participant, call: Call) -> tuple[Answer, World] | None:
-        """What the call answers when all is well, and the world afterwards; None: it has to wait."""
+    def outcomes(
+        self, disks: Disks, world: World, participant: Participant, call: Call
+    ) -> Iterable[tuple[Answer, World, int]]:
+        """What the call may answer when all is well, the world afterwards, and what that costs of the budget (a
+        command may cost). Nothing: it has to wait."""
         if call.name in Disks.CALLS:
             answer, disk = disks.do(world.disk, call)
-            return answer, world if disk == world.disk else attrs.evolve(world, disk=disk)
+            return ((answer, world if disk == world.disk else attrs.evolve(world, disk=disk), 0),)
         if call.name == "sighting":
             (pid,) = call.args
             found = world.process(pid) if isinstance(pid, int) else None
             seen = Sighting(RUNNING, found[1]) if found is not None and found[0] else Sighting(GONE)
-            return Got(seen), world
-        return Got(), world
+            return ((Got(seen), world, 0),)
+        return ((Got(), world, 0),)
 
     def faults(self, call: Call) -> tuple[Raised, ...]:
         """What the call may fail with."""
@@ -107,8 +117,9 @@ class Binding(ABC, Generic[S]):
 
     def moves(self, world: World, left: int) -> Iterable[Move]:
         """What may befall the world; a crash of each process, at least."""
+        playing = {p.pid for p in self.participants}
         for pid, up, birth in world.processes:
-            if up:
+            if up and pid in playing:
                 after = world.with_process(pid, False, birth)
                 yield Move(f"process {pid} dies", after, ends=frozenset({pid}), twin=self.crash(pid))
 
@@ -116,7 +127,7 @@ class Binding(ABC, Generic[S]):
     def crash(self, pid: int) -> tuple[tuple[str, tuple[Hashable, ...]], ...]:
         """The twin's actions for the death of a process."""
 
-    def private(self, call: Call, observed: Hashable) -> bool:
+    def private(self, call: Call, observed: Hashable, world: World, left: int) -> bool:
         """Whether no other participant can tell this call or what it does, nor make a difference to it: it need not be
         interleaved with theirs."""
         return call.name == "sleep_ms"
@@ -128,7 +139,9 @@ class Binding(ABC, Generic[S]):
     # -- comparing ----------------------------------------------------------------------------------------------------
 
     at_rest: ClassVar[Hashable] = ("idle",)
-    """What is seen of a participant whose program is over, or that has not begun."""
+    """What is seen of a participant that has not begun."""
+    at_end: ClassVar[Hashable] = ("idle",)
+    """What is seen of one whose program is over; None: nothing is, and it stays what it was."""
 
     @abstractmethod
     def observe(self, frames: Sequence[types.FrameType]) -> Hashable:

@@ -37,6 +37,7 @@ class Limits:
 
     situations: int = 400_000
     seconds: float = 120.0
+    """Of the processor."""
 
 
 @attrs.frozen
@@ -61,7 +62,7 @@ class Explorer(Generic[S]):
         self.limits = limits or Limits()
         self.disks = Disks()
         self.tracker = Tracker(binding)
-        self.fingerprints = Fingerprints((Ports, ControlledPorts, Replay))
+        self.fingerprints = Fingerprints((Ports, ControlledPorts, Replay, Binding))
         self.learners: dict[tuple[int, int], Learner] = {}
         self.shared: dict[World, Hashable] = {}
         self.named: dict[tuple[int, int, int], frozenset[int]] = {}
@@ -72,7 +73,7 @@ class Explorer(Generic[S]):
 
     def run(self) -> Found:
         """Explore. Raises `NotDeterministic`."""
-        started = time.perf_counter()
+        started = time.process_time()
         story: tuple[str, ...] = ()
         limit = ""
         queue: deque[int] = deque()
@@ -90,7 +91,7 @@ class Explorer(Generic[S]):
             if len(self.nodes) > self.limits.situations:
                 limit = f"more than {self.limits.situations} situations"
                 break
-            if time.perf_counter() - started > self.limits.seconds:
+            if time.process_time() - started > self.limits.seconds:
                 limit = f"more than {self.limits.seconds:g} s"
                 break
         return Found(
@@ -98,7 +99,7 @@ class Explorer(Generic[S]):
             self.steps,
             sum(len(learner.known) for learner in self.learners.values()),
             len(self.tracker.sets),
-            time.perf_counter() - started,
+            time.process_time() - started,
             story,
             limit,
         )
@@ -114,9 +115,23 @@ class Explorer(Generic[S]):
         number = self.tracker.start(self._shared(world), self._phases(situation), situation.left)
         if number is None:
             return "the twin has no initial state like this world"
+        for i in range(count):
+            begun = self._begun(situation, number, i)
+            if begun is None:
+                return f"the twin's {self.binding.participants[i].name} cannot begin as the adapter does"
+            number = begun
         found = self._reach(situation, number, -1, "")
         assert found is not None
         return found
+
+    def _begun(self, situation: Situation, number: int, i: int) -> int | None:
+        """The twin's states after what participant `i` does before its first call."""
+        observed = self._local(situation, i).observed
+        if observed == self.binding.at_rest:
+            return number
+        shared = self._shared(situation.world)
+        name = self.binding.participants[i].name
+        return self.tracker.told(number, name, shared, shared, observed, self._phases(situation), situation.left)
 
     def _learner(self, i: int, birth: int) -> Learner:
         found = self.learners.get((i, birth))
@@ -126,7 +141,7 @@ class Explorer(Generic[S]):
                 participant.program,
                 binding.me(participant.pid, birth),
                 binding.observe,
-                binding.at_rest,
+                binding.at_end,
                 self.fingerprints,
                 binding.ticking,
             )
@@ -160,7 +175,8 @@ class Explorer(Generic[S]):
                 yield i
 
     def _private(self, situation: Situation, i: int) -> bool:
-        return self.binding.private(self._call(situation, i), self._local(situation, i).observed)
+        call, observed = self._call(situation, i), self._local(situation, i).observed
+        return self.binding.private(call, observed, situation.world, situation.left)
 
     def _local(self, situation: Situation, i: int) -> Local:
         return self.learners[i, situation.births[i]].locals[situation.locals[i]]
@@ -174,17 +190,16 @@ class Explorer(Generic[S]):
         """The situations after each answer to the pending call of `i`."""
         binding, world = self.binding, situation.world
         participant, call = binding.participants[i], self._call(situation, i)
-        done = binding.perform(self.disks, world, participant, call)
-        if done is None:
-            return
-        answer, after = done
-        yield attrs.evolve(situation, world=after), answer, ""
-        if situation.left > 0:
-            for fault in binding.faults(call):
-                if fault == answer or (fault.done and not isinstance(answer, Got)):
-                    continue
-                where = after if fault.done else world
-                yield attrs.evolve(situation, world=where, left=situation.left - 1), fault, " (fault)"
+        for answer, after, cost in binding.outcomes(self.disks, world, participant, call):
+            if cost > situation.left:
+                continue
+            yield attrs.evolve(situation, world=after, left=situation.left - cost), answer, ""
+            if cost == 0 and situation.left > 0:
+                for fault in binding.faults(call):
+                    if fault == answer or (fault.done and not isinstance(answer, Got)):
+                        continue
+                    where = after if fault.done else world
+                    yield attrs.evolve(situation, world=where, left=situation.left - 1), fault, " (fault)"
 
     def _told(
         self,
@@ -237,6 +252,9 @@ class Explorer(Generic[S]):
                 after = self._place(after, i, self._learner(i, process[1]).start())
         shared = self._shared(after.world)
         found = self.tracker.befallen(number, move.twin, shared, self._phases(after), after.left)
+        for i, participant in enumerate(self.binding.participants):
+            if found is not None and participant.pid in move.starts:
+                found = self._begun(after, found, i)
         if found is None:
             why = f"the twin has no {' or '.join(n for n, _ in move.twin) or 'stuttering'} that leads there"
             return (*self._story(source), move.label, why)
@@ -248,7 +266,7 @@ class Explorer(Generic[S]):
         learner = self.learners[i, situation.births[i]]
         situation = self._at(situation, i, local)
         while (call := learner.locals[situation.locals[i]].call) is not None and call.name == "draw":
-            number = self._fresh(situation)
+            number = self._fresh(situation, i)
             situation = self._at(situation, i, learner.after(situation.locals[i], Got(number)))
         return situation
 
@@ -257,7 +275,9 @@ class Explorer(Generic[S]):
         locals = tuple(local if j == i else other for j, other in enumerate(situation.locals))
         return attrs.evolve(situation, locals=locals)
 
-    def _fresh(self, situation: Situation) -> int:
+    def _fresh(self, situation: Situation, i: int) -> int:
+        """The least number that nothing refers to any more, of those that `i` draws from: what it draws does not
+        depend on where the others are, so that fewer situations are told apart."""
         used = set(self.disks.identities(situation.world.disk))
         for i, local in enumerate(situation.locals):
             if local != DEAD:
@@ -266,9 +286,9 @@ class Explorer(Generic[S]):
                 if names is None:
                     names = self.named[key] = identities(self._local(situation, i).texts)
                 used |= names
-        number = 1
+        number = i + 1
         while number in used:
-            number += 1
+            number += len(self.binding.participants)
         return number
 
     def _shared(self, world: World) -> Hashable:

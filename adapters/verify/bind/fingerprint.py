@@ -68,6 +68,7 @@ class _Walk:
     def __init__(self, of: Fingerprints) -> None:
         self.of = of
         self.seen: dict[int, int] = {}
+        self.done: dict[int, Hashable] = {}
         self.kept: list[object] = []
         self.texts: set[str] = set()
 
@@ -84,7 +85,12 @@ class _Walk:
         if isinstance(value, self.of.constants) or isinstance(value, _CODE):
             return kind.__qualname__
         if kind is tuple or kind is frozenset or self.of.is_frozen(kind):
-            return self._structure(kind, value)  # a value: whether two are one object tells nothing
+            # A value: whether two are one object tells nothing.
+            done = self.done.get(id(value))
+            if done is None:
+                done = self.done[id(value)] = self._structure(kind, value)
+                self.kept.append(value)
+            return done
         known = self.seen.get(id(value))
         if known is not None:
             return ("seen", known)

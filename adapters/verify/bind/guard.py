@@ -41,6 +41,8 @@ RECOVERY: Final = f"{GUARD}.recovery"
 PIDS: Final = {100: "P", 200: "Q", 300: "R"}
 """The last one is dead from the beginning."""
 DEAD_PID: Final = 300
+LIVE_PID: Final = 400
+"""Somebody who lives, and whom the twin does not know."""
 ASIDE: Final = tuple(f"{guard}.{kind}." for guard in (GUARD, RECOVERY) for kind in ("staged", "released", "stale"))
 """What no other participant looks at, unless it sweeps."""
 AT_REST: Final = ("idle", 0, False, 0, 0, 0, False)
@@ -103,6 +105,7 @@ class GuardBinding(Binding[State]):
 
     module: ClassVar[str] = "FileTransaction"
     at_rest: ClassVar[Hashable] = AT_REST
+    at_end: ClassVar[Hashable] = AT_REST
     through: ClassVar[frozenset[str]] = frozenset({"judging_owner", "pausing"})
 
     def __init__(self, setting: Setting, off: Collection[str] = ()) -> None:
@@ -127,7 +130,9 @@ class GuardBinding(Binding[State]):
             if not setting.sweeps:
                 process.swept[GUARD] = controlled.monotonic_ms()
             guarded = GuardedFile(controlled.ports(), RESOURCE, timings, process=process)
-            for _ in range(rounds):
+            left = rounds
+            while left > 0:
+                left -= 1
                 with suppress(TenureError):
                     guarded.run(lambda inside: operation(replay, inside))
             return None
@@ -137,7 +142,7 @@ class GuardBinding(Binding[State]):
     # -- the world ----------------------------------------------------------------------------------------------------
 
     def initial(self, disks: Disks) -> World:
-        return World(disks.add(self.contents()), ((100, True, 1), (200, True, 1), (DEAD_PID, False, 1)))
+        return World(disks.add(self.contents()), ((100, True, 1), (200, True, 1), (DEAD_PID, False, 1), (LIVE_PID, True, 1)))
 
     def contents(self) -> Contents:
         found: dict[str, bytes | None] = {"/agent": None}
@@ -157,7 +162,7 @@ class GuardBinding(Binding[State]):
     def crash(self, pid: int) -> tuple[tuple[str, tuple[Hashable, ...]], ...]:
         return (("Crash", (PIDS[pid],)),)
 
-    def private(self, call: Call, observed: Hashable) -> bool:
+    def private(self, call: Call, observed: Hashable, world: World, left: int) -> bool:
         if call.name == "sleep_ms" or observed == AT_REST:
             return call.name == "sleep_ms" or not self.setting.sweeps
         paths = [arg for arg in call.args if isinstance(arg, str)]
@@ -174,6 +179,9 @@ class GuardBinding(Binding[State]):
                     identity(passage.names[n]) if n else 0 for n in (data.id, data.payload, data.name, data.claim)
                 )
                 mine, payload, name, claim = numbers
+                if any(f.f_code is Passage._remove_neighbour.__code__ for f in frames):
+                    # The twin looks at the neighbour and removes it in one step; here the machine is a call ahead.
+                    return ("tidying", mine, data.saw, payload, name, claim, data.recovered)
                 return (passage.phase, mine, data.saw, payload, name, claim, data.recovered)
         return AT_REST
 
@@ -204,7 +212,7 @@ def operation(replay: Replay, inside: Guarded) -> None:
 
 def processes(world: World) -> FrozenMap[str, Process]:
     """The twin's `proc`."""
-    return FrozenMap({PIDS[pid]: Process(up, birth) for pid, up, birth in world.processes})
+    return FrozenMap({PIDS[pid]: Process(up, birth) for pid, up, birth in world.processes if pid in PIDS})
 
 
 def standing(contents: Mapping[str, bytes | None], guard: str) -> Path:
@@ -255,8 +263,8 @@ START: Final[Mapping[str, Contents]] = {
     "free": {},
     "empty": {GUARD: None},
     "damaged": {GUARD: None, f"{GUARD}/owner.json": b"{}"},
-    "abandoned": _guard_of(GUARD, DEAD_PID, 8),
-    "claimed": _guard_of(GUARD, DEAD_PID, 8, 9),
-    "neighbour": _guard_of(GUARD, DEAD_PID, 8) | _guard_of(RECOVERY, DEAD_PID, 7),
-    "live neighbour": _guard_of(GUARD, DEAD_PID, 8) | _guard_of(RECOVERY, 100, 7),
+    "abandoned": _guard_of(GUARD, DEAD_PID, 90),
+    "claimed": _guard_of(GUARD, DEAD_PID, 90, 91),
+    "neighbour": _guard_of(GUARD, DEAD_PID, 90) | _guard_of(RECOVERY, DEAD_PID, 92),
+    "live neighbour": _guard_of(GUARD, DEAD_PID, 90) | _guard_of(RECOVERY, LIVE_PID, 92),
 }

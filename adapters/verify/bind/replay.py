@@ -19,11 +19,12 @@ import attrs
 from tenure.adapters.ports import Fields, NodeKind, Ports, Watch
 from tenure.adapters.verify.bind.calls import Answer, Call, Raised
 from tenure.adapters.verify.bind.fingerprint import Fingerprints
+from tenure.adapters.verify.bind.temporaries import Temporaries
 from tenure.machines.identity import Birth, Process, Sighting
 
 WALL_MS: Final = 1_700_000_000_000
 MONOTONIC_MS: Final = 1_000_000
-AUDITED: Final = 3
+AUDITED: Final = 2
 """Histories of one local state that are tried with every answer, to see that they go on alike."""
 
 
@@ -44,7 +45,9 @@ class Replay:
         self.at = 0
         self.pending: Call | None = None
         self.broken = ""
+        self.temporaries = Temporaries()
         self.fingerprint: Hashable = None
+        self.hidden: Hashable = ()
         self.texts: frozenset[str] = frozenset()
         self.boundary: types.CodeType | None = None
         self.observe: Callable[[Sequence[types.FrameType]], Hashable] = lambda frames: None
@@ -62,6 +65,7 @@ class Replay:
             self.broken = f"call {self.at} was {asked}, and is {call} with the same answers"
             raise Suspended
         self.at += 1
+        self.temporaries.told(self._frames(), answer)
         if isinstance(answer, Raised):
             paths = [a for a in args if isinstance(a, str)]
             raise OSError(answer.number, os.strerror(answer.number), *paths[:1])
@@ -69,15 +73,26 @@ class Replay:
 
     def _stop(self, call: Call) -> None:
         self.pending = call
+        frames = self._frames()
+        try:
+            self.fingerprint, self.texts = self.fingerprints.of(frames, _handled())
+            self.hidden = self.temporaries.at(frames)
+            self.observed = self.observe(frames)
+        except Exception as error:
+            # Raised here it would be an error of the port, which the adapter handles.
+            self.broken = f"it cannot be observed at {call}: {type(error).__name__}: {error}"
+        raise Suspended
+
+
+    def _frames(self) -> list[types.FrameType]:
+        """Those of the adapter and the program, the innermost first."""
         frames: list[types.FrameType] = []
-        frame: types.FrameType | None = sys._getframe(1)
+        frame: types.FrameType | None = sys._getframe(2)
         while frame is not None and frame.f_code is not self.boundary:
             if frame.f_globals.get("__name__") != __name__:
                 frames.append(frame)
             frame = frame.f_back
-        self.fingerprint, self.texts = self.fingerprints.of(frames, _handled())
-        self.observed = self.observe(frames)
-        raise Suspended
+        return frames
 
 
 def _handled() -> list[BaseException]:
@@ -202,6 +217,7 @@ class Local:
 @attrs.define
 class _Known:
     local: Local
+    seen: Hashable
     histories: list[tuple[tuple[Call, Answer], ...]]
 
 
@@ -213,20 +229,21 @@ class Learner:
         program: Program,
         me: Process,
         observe: Callable[[Sequence[types.FrameType]], Hashable],
-        at_rest: Hashable,
+        at_end: Hashable,
         fingerprints: Fingerprints,
         ticking: bool = False,
     ) -> None:
         self.program = program
         self.me = me
         self.observe = observe
-        self.at_rest = at_rest
+        self.at_end = at_end
         self.fingerprints = fingerprints
         self.ticking = ticking
         self.known: list[_Known] = []
         self.locals: list[Local] = []
         self.index: dict[Hashable, int] = {}
         self.next: dict[tuple[int, Answer], int] = {}
+        self.tried: dict[int, list[Answer]] = {}
         self.runs = 0
 
     def start(self) -> int:
@@ -243,9 +260,9 @@ class Learner:
             assert call is not None
             found = self._learn((*known.histories[0], (call, answer)))
             for other in known.histories[1:]:
-                if self._learn((*other, (call, answer))) != found:
-                    raise NotDeterministic(f"after {call} = {answer} what went before still matters")
+                self._compare(found, (*other, (call, answer)))
             self.next[key] = found
+            self.tried.setdefault(local, []).append(answer)
         return found
 
     def _learn(self, history: tuple[tuple[Call, Answer], ...]) -> int:
@@ -253,7 +270,7 @@ class Learner:
         number = self.index.get(key)
         if number is None:
             number = self.index[key] = len(self.known)
-            self.known.append(_Known(local, [history]))
+            self.known.append(_Known(local, key[0], [history]))
             self.locals.append(local)
             return number
         histories = self.known[number].histories
@@ -265,13 +282,19 @@ class Learner:
     def _audit(self, number: int, history: tuple[tuple[Call, Answer], ...]) -> None:
         """A second history of a known local state must lead where the first one has led."""
         call = self.known[number].local.call
-        for (local, answer), target in list(self.next.items()):
-            if local == number and call is not None:
-                key, _ = self._run((*history, (call, answer)))
-                if self.index.get(key) != target:
-                    raise NotDeterministic(f"after {call} = {answer} what went before still matters")
+        for answer in self.tried.get(number, ()) if call is not None else ():
+            assert call is not None
+            self._compare(self.next[number, answer], (*history, (call, answer)))
 
-    def _run(self, history: tuple[tuple[Call, Answer], ...]) -> tuple[Hashable, Local]:
+    def _compare(self, number: int, history: tuple[tuple[Call, Answer], ...]) -> None:
+        """This history must lead there as well. What is hidden is compared by the answers that it was made of: these
+        may differ where the values do not."""
+        (seen, _), _ = self._run(history)
+        if seen != self.known[number].seen:
+            call, answer = history[-1]
+            raise NotDeterministic(f"after {call} = {answer} what went before still matters")
+
+    def _run(self, history: tuple[tuple[Call, Answer], ...]) -> tuple[tuple[Hashable, Hashable], Local]:
         self.runs += 1
         replay = Replay(history, self.fingerprints)
         replay.boundary = self._live.__code__
@@ -282,8 +305,8 @@ class Learner:
         if replay.at < len(history):
             raise NotDeterministic(f"the program ended {len(history) - replay.at} calls too early")
         if replay.pending is None:
-            return ("over", result), Local(None, self.at_rest, frozenset(), result)
-        return (replay.pending, replay.fingerprint), Local(replay.pending, replay.observed, replay.texts)
+            return (("over", result), ()), Local(None, self.at_end, frozenset(), result)
+        return ((replay.pending, replay.fingerprint), replay.hidden), Local(replay.pending, replay.observed, replay.texts)
 
     def _live(self, replay: Replay) -> Hashable:
         """Run the program as far as the answers go. Errors of the edge are results; others are nobody's."""

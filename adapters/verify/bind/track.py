@@ -27,6 +27,8 @@ class Tracker(Generic[S]):
         self.index: dict[frozenset[S], int] = {}
         self.known: dict[Hashable, int | None] = {}
         self.next: dict[tuple[S, str, Hashable], tuple[S, ...]] = {}
+        self.ends: dict[tuple[S, str, Hashable, Hashable], tuple[S, ...]] = {}
+        self.late = [(self.by_label[label], label[1]) for label in binding.late]
 
     def add(self, states: Iterable[S]) -> int:
         """The number of a set."""
@@ -77,7 +79,12 @@ class Tracker(Generic[S]):
         if key not in self.known:
             states: Iterable[S] = self.sets[number]
             if actions:
-                states = {t for s in states for name, args in actions for t in self.by_label[name, args](s, *args)}
+                states = {
+                    t
+                    for s in states
+                    for name, args in actions
+                    for t in (self.by_label[name, args](s, *args) if name else (s,))
+                }
             states = {s for s in states if self.binding.shared_in(s) == shared}
             self.known[key] = self._closed(states, shared, phases, left)
         return self.known[key]
@@ -120,11 +127,40 @@ class Tracker(Generic[S]):
             )
         return found
 
+    def _ends(self, state: S, participant: str, hint: Hashable, shared: Hashable) -> tuple[S, ...]:
+        """What the participant can do next that leaves things as `shared` says, with what may come late after it."""
+        key = (state, participant, hint, shared)
+        found = self.ends.get(key)
+        if found is None:
+            same = self.binding.shared_in
+            ends: dict[S, None] = {}
+            for after in self._after(state, participant, hint):
+                if same(after) == shared:
+                    ends[after] = None
+                for body, args in self.late:
+                    ends |= {late: None for late in body(after, *args) if same(late) == shared}
+            found = self.ends[key] = tuple(ends)
+        return found
+
     def _visible(self, states: Iterable[S], participant: str, shared: Hashable, observed: Hashable) -> set[S]:
-        """One action of the participant that makes the change. Others in between read nothing: they have their turn."""
+        """The participant's action that makes the change, after as many of its own as it passes without a call (an
+        error may take it through several phases at once)."""
         hint = self.binding.hint(shared, observed)
         same = self.binding.shared_in
-        return {t for s in states for t in self._after(s, participant, hint) if same(t) == shared}
+        found: set[S] = set()
+        seen = set(states)
+        frontier = list(seen)
+        for _ in range(DEPTH):
+            later: list[S] = []
+            for state in frontier:
+                before = same(state)
+                found.update(self._ends(state, participant, hint, shared))
+                for after in self._after(state, participant, hint):
+                    if after not in seen and same(after) == before:
+                        seen.add(after)
+                        later.append(after)
+            frontier = later
+        return found
 
     def _become(self, states: Iterable[S], participant: str, shared: Hashable, observed: Hashable) -> set[S]:
         """Those in which its machine is what was observed, with as many of its steps as that takes."""
@@ -138,8 +174,8 @@ class Tracker(Generic[S]):
             for state in frontier:
                 if binding.agrees(state, participant, observed):
                     found.add(state)
-                for after in self._after(state, participant, hint):
-                    if after not in seen and binding.shared_in(after) == shared:
+                for after in self._ends(state, participant, hint, shared):
+                    if after not in seen:
                         seen.add(after)
                         later.append(after)
             frontier = later
