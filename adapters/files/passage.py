@@ -146,6 +146,8 @@ class Passage(Generic[T]):
         """The uuid of the claim whose reclaim runs."""
         self.aside = ""
         """Where the guard was moved to."""
+        self.neighbour = ""
+        """The entry of the recovery guard beside it that was judged (R8)."""
         self.number = 0
         self.tried = 0
         self.failures = 0
@@ -190,7 +192,9 @@ class Passage(Generic[T]):
         while self.report is None:
             call = outputs[0]
             if isinstance(call, RemoveNeighbour):
-                self._remove_neighbour()
+                if not self._remove_neighbour():
+                    outputs = self._tell(Left(), "TidyFails")
+                    continue
                 call = outputs[1]
             outputs = _CALLS[type(call)](self, call)
 
@@ -382,27 +386,31 @@ class Passage(Generic[T]):
     def _tidy(self, call: Call) -> tuple[Call, ...]:
         """R8: look at the recovery guard of older versions."""
         try:
-            alive = neighbour_alive(self.ports, f"{self.path}.recovery", self.me)
+            alive, self.neighbour = neighbour_alive(self.ports, f"{self.path}.recovery", self.me)
         except OSError as error:
             self.cause = error
             self.error = TenureError(f"{self.path}.recovery: {_said(error)}; nothing was done")
             return self._tell(TidyFailed(), "TidyFails")
         return self._tell(Tidied(alive), "Tidy")
 
-    def _remove_neighbour(self) -> None:
-        """R8: it is abandoned, or not there. Claimed by name and moved, like any dead guard; best effort."""
+    def _remove_neighbour(self) -> bool:
+        """R8: it is abandoned, or not there. Claimed by the name that was judged, and moved, like any dead guard. Where
+        that fails the operation does not run: the guard won here is let go, and the error is the caller's (S10)."""
+        if not self.neighbour:
+            return True
         path = f"{self.path}.recovery"
-        if self.ports.files.kind(path) != "directory":
-            return
         try:
-            (name,) = self.ports.files.entries(path)
             mine = marker(self.me.pid, self.me.birth, self.ports.identities.bits(60))
-            self.ports.files.rename(f"{path}/{name}", f"{path}/{render_name(mine)}")
+            self.ports.files.rename(f"{path}/{self.neighbour}", f"{path}/{render_name(mine)}")
             aside = f"{path}.stale.{self.me.pid}.{self.ports.identities.uuid()}"
             self.ports.files.rename(path, aside)
-            remove_aside(self.ports, aside)
-        except (OSError, ValueError) as error:
-            tell(self.ports, "guard", "tidy", path=path, error=str(error))
+        except FileNotFoundError:
+            return True  # somebody else has taken it
+        except OSError as error:
+            self.error = TenureError(f"{path}: {_said(error)}; nothing was done")
+            return False
+        remove_aside(self.ports, aside, render_name(mine))
+        return True
 
     def _sleep(self, call: Call) -> tuple[Call, ...]:
         self.tried += 1

@@ -160,29 +160,34 @@ def parsed(text: bytes) -> Payload | None:
         return None
 
 
-def neighbour_alive(ports: Ports, path: str, me: Process) -> bool:
-    """R8: whether the recovery guard at `path` has to be left alone: its holder lives, or cannot be told to be dead.
+def neighbour_alive(ports: Ports, path: str, me: Process) -> tuple[bool, str]:
+    """R8: whether the recovery guard at `path` has to be left alone: its holder lives, or cannot be told to be dead;
+    and the name of the entry in it that this was told of, empty where none stands there.
 
     Raises OSError when it cannot be looked at.
     """
-    if ports.files.kind(path) == "absent":
-        return False
-    names = ports.files.entries(path) if ports.files.kind(path) == "directory" else ()
+    kind = ports.files.kind(path)
+    if kind == "absent":
+        return False, ""
+    names = ports.files.entries(path) if kind == "directory" else ()
     name = parse_name(names[0]) if len(names) == 1 else None
     if name is None:
-        return True
+        return True, ""
     payload = read_payload(ports, f"{path}/{names[0]}")
     if payload is None or not agree(name, payload.generation):
-        return True
+        return True, names[0]
     if not proven_dead(payload.birth, ports.processes.sighting(payload.pid), me):
-        return True
-    return isinstance(name, MarkerName) and not _claimant_dead(ports, name, me)
+        return True, names[0]
+    return isinstance(name, MarkerName) and not _claimant_dead(ports, name, me), names[0]
 
 
 def look(ports: Ports, path: str) -> Standing:
     """What stands at `path`. Changes nothing; never raises for what it finds."""
     me = ports.processes.me()
-    kind = ports.files.kind(path)
+    try:
+        kind = ports.files.kind(path)
+    except OSError as error:
+        return Standing("damaged", problem=f"it cannot be looked at: {error.strerror}")
     if kind == "absent":
         return Standing("free")
     if kind == "file":
