@@ -12,6 +12,7 @@ import os
 import select
 import signal
 import sys
+import traceback
 
 import tenure.adapters.commands
 import tenure.adapters.files.host
@@ -48,6 +49,8 @@ def start(request: dict[str, object]) -> None:
     except SystemExit as end:
         sys.stderr.flush()
         os._exit(end.code if isinstance(end.code, int) else 1)
+    except BaseException:
+        traceback.print_exc()
     finally:
         os._exit(70)
 
