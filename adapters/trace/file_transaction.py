@@ -17,6 +17,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import ClassVar, Final
 
+import attrs
+
 from tenure.adapters.trace.instance import (
     BUDGET,
     NOT_SAID,
@@ -79,6 +81,7 @@ OCCUPIED: Final[Mapping[str, tuple[str, ...]]] = {
     "Look": ("observing",), "PublishRefused": ("observing",), "Observe": ("pausing",), "List": ("pausing",),
 }  # fmt: skip
 """The phases after an action that show that something stood at the path, or something that cannot be read."""
+READING: Final = frozenset({"Look", "Observe", "List", "JudgeMarker", "PublishRefused", "ClaimMissed"})
 LOCAL: Final = frozenset({"EnsureParent", "StageFails", "Wake", "GiveUp", "DeleteStale", "DeleteReleased", "Leave"})
 """What neither looks at anything that is shared nor changes it."""
 OWN_CLAIM: Final = frozenset({"Claim", "Move", "MoveFails", "RollBack", "Abort"})
@@ -145,6 +148,12 @@ class FileTransactions(Instance[State]):
         if label.seen == UNBOUND:
             found += (("seen", self._seen(before, label)),)
         return found
+
+    def reads(self, label: Label) -> bool:
+        return label.action in READING
+
+    def graft(self, state: State, after: State, label: Label) -> State:
+        return self.fresh(attrs.evolve(state, node=state.node.set(label.node, after.node[label.node])))
 
     def local(self, label: Label) -> bool:
         return label.action in LOCAL

@@ -81,6 +81,8 @@ class Outcome(NamedTuple):
     """What the event binds: "tenure" or "seen", and the model value."""
     further: int = 0
     """How many steps follow the event by themselves."""
+    late: int = 0
+    """How many events earlier the step was taken, if it saw what is not there any more."""
 
 
 class Outcomes(Generic[S]):
@@ -133,12 +135,13 @@ class Outcomes(Generic[S]):
         for more, action, args in instance.hidden(state, label, self._ended):
             if cost + more > FAR:
                 continue
-            for after in instance.successors(state, action, args):
-                if after not in self._seen:
-                    self.ticks += 1
-                    fresh = (*drawn, *instance.drawn(state, after, action, args))
-                    step = (*path, Taken(action, args, False))
-                    heappush(self._heap, (cost + more, self.ticks, after, step, fresh))
+            for whole in instance.spelled(action, args):
+                for after in instance.successors(state, action, whole):
+                    if after not in self._seen:
+                        self.ticks += 1
+                        fresh = (*drawn, *instance.drawn(state, after, action, whole))
+                        step = (*path, Taken(action, whole, False))
+                        heappush(self._heap, (cost + more, self.ticks, after, step, fresh))
         if len(self._seen) >= REACH:
             self.cut = True
 
@@ -163,6 +166,7 @@ class Instance(ABC, Generic[S]):
         self._after: dict[tuple[S, str, Args], tuple[S, ...]] = {}
         self._kept: dict[S, S] = {}
         self._outcomes: dict[tuple[S, Label, frozenset[str]], Outcomes[S]] = {}
+        self._spelled: dict[tuple[str, Args], tuple[Args, ...]] = {}
         self._args: dict[tuple[str, str, tuple[tuple[str, Hashable], ...]], tuple[Args, ...]] = {}
         self._heard: list[Refused] | None = None
         self.cut = False
@@ -225,6 +229,15 @@ class Instance(ABC, Generic[S]):
         """
         return ()
 
+    def reads(self, label: Label) -> bool:
+        """Whether the step only looks, outside of any transaction, so that only its own node sees that it was taken:
+        what it saw may be what stood there at any time since its node's event before."""
+        return False
+
+    def graft(self, state: S, after: S, label: Label) -> S:
+        """`state`, with the node as it is in `after`."""
+        raise NotImplementedError
+
     def local(self, label: Label) -> bool:
         """Whether the action neither looks at what others change nor changes what others see: then its place among
         the others' steps does not matter."""
@@ -241,6 +254,10 @@ class Instance(ABC, Generic[S]):
     def enters(self, event: Event) -> bool:
         """Whether the event is the first of its transaction."""
         return False
+
+    def part(self, state: S, node: str) -> object:
+        """The node's own part of the state."""
+        return state.node[node]  # type: ignore[attr-defined]
 
     @abstractmethod
     def phase(self, state: S, node: str) -> str:
@@ -287,6 +304,15 @@ class Instance(ABC, Generic[S]):
                 break
             state, path = after[0], (*path, Taken(action, args, False))
             found.insert(0, Outcome(outcome.cost, path, state, outcome.drawn, outcome.binds, len(found)))
+        return found
+
+    def spelled(self, action: str, args: Args) -> tuple[Args, ...]:
+        """The action's arguments that begin with `args`: what is left open ranges over all."""
+        key = (action, args)
+        found = self._spelled.get(key)
+        if found is None:
+            whole = self.actions[action].args
+            found = self._spelled[key] = tuple(a for a in whole if a[: len(args)] == args)
         return found
 
     def candidates(self, label: Label) -> tuple[Args, ...]:

@@ -9,14 +9,16 @@ A node is a runtime, ``PROCESS/INSTANCE``. What its events say:
 
 What writes, and every decision to acquire, release or commit, is always recorded. What follows from it may be left
 out: entering and leaving, a refresh before its ``Write``, raising the mark, looks. An owner that is no runtime of the
-trace is foreign, whatever its epoch: of several foreign owners the model has one. Time is not in a trace: that a
-lease has passed, or an owner paused, is believed where it is needed.
+trace is a stranger, who does not record: for each key the model has two, since one may replace the other. Time is not
+in a trace: that a lease has passed, or an owner paused, is believed where it is needed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import ClassVar, Final
+
+import attrs
 
 from tenure.adapters.trace.instance import (
     BUDGET,
@@ -35,7 +37,7 @@ from tenure.adapters.trace.lines import BadTrace, Event
 from tenure.models.leader_election import FREE, NO_TENURE, SETTLED, Config, LeaderElection, State
 
 DEFAULT: Final = "default"
-CAUSES: Final = frozenset(["crash", "pause", "force", "switch", "tear", "release", "write", "clock", "foreign"])
+CAUSES: Final = frozenset(["crash", "pause", "force", "switch", "tear", "release", "write", "clock"])
 
 OMITTED: Final[Mapping[str, Mapping[str, int]]] = {
     "off": {"Start": 1},
@@ -58,8 +60,6 @@ LOST: Final[Mapping[str, Mapping[str, int]]] = {
 TAKING: Final = frozenset({"Acquire", "Elect"})
 """What may rest on a lease that has passed: whether it had, by the clock that all processes of a boot share, is said
 in `observed.age`."""
-LANDING: Final = frozenset({"FailRaise", "LoseWrite"})
-"""Of which nobody knows whether the file was replaced."""
 LEAVE: Final = ("Leave",)
 
 
@@ -79,7 +79,9 @@ class LeaderElections(Instance[State]):
     exclusive: ClassVar[bool] = True
 
     def __init__(self, runtimes: Mapping[str, tuple[str, str]], keys: Sequence[str], title: str) -> None:
-        self.config = Config(dict(runtimes), tuple(keys), CAUSES, BUDGET, 2**53 - 1)
+        self.strangers_of = {key: (f"stranger {key}", f"other stranger {key}") for key in keys}
+        self.strangers = {s: (s, key) for key, names in self.strangers_of.items() for s in names}
+        self.config = Config({**runtimes, **self.strangers}, tuple(keys), CAUSES, BUDGET, 2**53 - 1)
         self.election = LeaderElection(self.config)
         super().__init__(self.election, title)
         self.named: dict[str, str] = {}
@@ -117,7 +119,7 @@ class LeaderElections(Instance[State]):
             return Label(event.node, event.action, args, tenure, NOT_SAID, phase if type(phase) is str else "?")
         instance, epoch = said(event, "owner"), said(event, "id")
         owner = "none" if instance is None else self.named.get(str(instance), "foreign")
-        seen = bound(binding, epoch) if owner not in ("none", "foreign") else NOT_SAID
+        seen = bound(binding, epoch) if owner != "none" else NOT_SAID
         more: tuple[tuple[str, Hashable], ...] = (("owner", owner),)
         if "age" in observed and event.action in TAKING:
             more += (("age", str(observed["age"])),)
@@ -133,7 +135,10 @@ class LeaderElections(Instance[State]):
                 return False
         if label.more:
             lease = before.entry[node.key]
-            if not before.readable or lease.owner != label.more[0][1]:
+            wanted = label.more[0][1]
+            if not before.readable or (
+                lease.owner not in self.strangers if wanted == "foreign" else lease.owner != wanted
+            ):
                 return False
             if label.seen >= 0 and lease.epoch != label.seen:
                 return False
@@ -160,8 +165,7 @@ class LeaderElections(Instance[State]):
         me, holder = label.node, state.guard
         process = self.election.process
         node = state.node[me]
-        names = LOST if process[me] in ended else OMITTED
-        yield from _hidden(names, node.phase, me)
+        yield from hidden_of(LOST if process[me] in ended else OMITTED, node.phase, me)
         if holder == me:
             if node.phase in SETTLED:
                 yield Hidden(1, "Leave", (me,))
@@ -170,41 +174,60 @@ class LeaderElections(Instance[State]):
                 yield Hidden(1, "Begin", (me,))
         else:
             other = state.node[holder]
-            over = process[holder] in ended
+            over = self._over(holder, ended)
             if other.phase in SETTLED:
                 yield Hidden(1, "Leave", (holder,))
-            elif over or other.phase in OMITTED:
-                yield from _hidden(LOST if over else OMITTED, other.phase, holder, 1)
+            yield from hidden_of(LOST if over else OMITTED, other.phase, holder, 1)
             if over:
                 yield Hidden(3, "Crash", (process[holder],))
         key = node.key
         lease = state.entry[key]
         owner = lease.owner
-        died = owner in process and process[owner] in ended and lease.life == "alive"
-        if died and state.node[owner].phase != "off":
+        if owner in process and lease.life == "alive" and self._over(owner, ended) and state.node[owner].phase != "off":
             yield Hidden(3, "Crash", (process[owner],))
-        wanted = str(label.more[0][1]) if label.more else owner
-        if wanted != owner and wanted in process and process[wanted] in ended:
-            # Its last write, whose record was lost.
-            yield from self._all_of(state, wanted)
-        if owner == "none":
-            yield Hidden(9, "ForeignTakes", (key,))
-        elif owner == "foreign" and lease.life == "alive":
-            yield Hidden(8, "ForeignDies", (key, "dead"))
+        yield from self._others(state, label, key, ended)
         if owner != "none" and lease.age == "fresh":
             yield Hidden(4, "Age", (key,))
             yield Hidden(5, "Pass", (key,))
         if not state.readable:
             yield Hidden(4, "Mend", ())
-        elif "Resolve" == label.action or label.more:
-            yield Hidden(15, "Tear", ())
         if state.flight[me] != NO_TENURE:
             yield Hidden(1, "Arrive", (me,))
 
-    def _all_of(self, state: State, runtime: str) -> Iterable[Hidden]:
-        yield from _hidden(LOST, state.node[runtime].phase, runtime, 3)
+    def _over(self, runtime: str, ended: frozenset[str]) -> bool:
+        return runtime in self.strangers or self.election.process[runtime] in ended
+
+    def _others(self, state: State, label: Label, key: str, ended: frozenset[str]) -> Iterable[Hidden]:
+        """What those do whose records are lost or never were, so that what was seen in the registry comes to stand
+        there."""
+        owner = state.entry[key].owner
+        if not label.more:
+            # A stranger that lets go, or one that has been there before.
+            if owner in self.strangers:
+                yield from self._all_of(state, owner, 1)
+            return
+        wanted = str(label.more[0][1])
+        if wanted == "foreign":
+            for stranger in self.strangers_of[key]:
+                begins = state.node[stranger].phase in ("off", "idle") and state.guard != stranger
+                if stranger != owner:
+                    yield from self._all_of(state, stranger, 7 if begins else 1)
+        elif wanted != owner and wanted in self.election.process and self._over(wanted, ended):
+            yield from self._all_of(state, wanted, 2)
+        if owner != wanted and owner in self.election.process and self._over(owner, ended):
+            yield from self._all_of(state, owner, 2)
+
+    def _all_of(self, state: State, runtime: str, extra: int) -> Iterable[Hidden]:
+        yield from hidden_of(LOST, state.node[runtime].phase, runtime, extra)
         if state.guard in FREE and state.node[runtime].phase != "off":
-            yield Hidden(3, "Begin", (runtime,))
+            yield Hidden(1 + extra, "Begin", (runtime,))
+
+    def reads(self, label: Label) -> bool:
+        return label.action == "Look"
+
+    def graft(self, state: State, after: State, label: Label) -> State:
+        node = state.node.set(label.node, after.node[label.node])
+        return self.fresh(attrs.evolve(state, node=node, evicted=state.evicted - {label.node}))
 
     def follows(self, state: State, label: Label) -> tuple[str, ...]:
         return LEAVE if state.guard == label.node and state.node[label.node].phase in SETTLED else ()
@@ -220,7 +243,9 @@ class LeaderElections(Instance[State]):
         ):
             return False
         lease = state.entry[node.key]
-        same = lease.owner == label.more[0][1] and (label.seen < 0 or lease.epoch == label.seen)
+        wanted = label.more[0][1]
+        owns = lease.owner in self.strangers if wanted == "foreign" else lease.owner == wanted
+        same = owns and (label.seen < 0 or lease.epoch == label.seen)
         return same and node.phase == "idle"
 
     def forget(self) -> None:
@@ -240,12 +265,3 @@ class LeaderElections(Instance[State]):
         guard = f"in the transaction: {state.guard}"
         busy = ", ".join(f"{r} {n.phase}" for r, n in state.node.items() if n.phase not in ("off", "idle"))
         return f"{entries}; {guard}; {busy or 'nobody owns or acquires'}"
-
-
-def _hidden(names: Mapping[str, Mapping[str, int]], phase: str, node: str, extra: int = 0) -> Iterable[Hidden]:
-    """`hidden_of`; what may have landed or not is tried both ways."""
-    for step in hidden_of(names, phase, node, extra):
-        if step.action in LANDING:
-            yield from (Hidden(step.cost, step.action, (node, landed)) for landed in (False, True))
-        else:
-            yield step

@@ -28,6 +28,8 @@ NEAR: Final = 12
 """What hidden steps may cost together before another order of the events is tried."""
 PASSES: Final = ((1_000, 300), (0, 3_000), (1, 3_000), (4, 6_000), (16, 12_000))
 """How many far-fetched outcomes a behaviour may have, and after how many dead ends the next pass is made."""
+LATE: Final = 500
+"""How many events back a look may have seen what it says."""
 WINDOW: Final = 48
 """How many events may be waiting for a later one to be explained first."""
 
@@ -76,6 +78,8 @@ class Search(Generic[S]):
         self._until = 0.0
         self._skipped = False
         """Something far-fetched was left out."""
+        self._stack: list[tuple[Place, Iterator[tuple[int, Outcome, Binding]]]] = []
+        self._trail: list[tuple[int, Outcome]] = []
 
     def run(self) -> Found[S]:
         """Search: first without far-fetched steps, then with a few in the whole behaviour, in the end with any number
@@ -100,8 +104,10 @@ class Search(Generic[S]):
         furthest: list[Place] = []
         for start in self.instance.initial():
             place = Place(0, frozenset(), start, {}, far)
-            stack = [(place, self._choices(place))]
+            stack: list[tuple[Place, Iterator[tuple[int, Outcome, Binding]]]] = []
             trail: list[tuple[int, Outcome]] = []
+            self._stack, self._trail = stack, trail
+            stack.append((place, self._choices(place)))
             while stack:
                 here, choices = stack[-1]
                 step = next(choices, None)
@@ -181,6 +187,11 @@ class Search(Generic[S]):
                     if len(outcome.path) == 1 and instance.local(label):
                         return
             tried.append((index, outcomes, label, count))
+            if count == 0 and instance.reads(label):
+                for outcome in self._late(place, index, label):
+                    after = self._bind(binding, index, label, outcome)
+                    if after is not None:
+                        yield index, outcome, after
         for index, outcomes, label, count in tried:
             if not place.far:
                 self._skipped = self._skipped or outcomes.more
@@ -192,6 +203,26 @@ class Search(Generic[S]):
                     yield index, outcome, after
             if outcomes.cut:
                 instance.cut = True
+
+    def _late(self, place: Place, index: int, label: Label) -> Iterator[Outcome]:
+        """What the event may have seen earlier, back to its node's event before; the latest first."""
+        instance, before = self.instance, self.merged.before[index]
+        node, seen = instance.part(place.state, label.node), {place.state}
+        for back in range(1, min(len(self._trail), LATE) + 1):
+            if self._trail[-back][0] == before:
+                return
+            then = self._stack[-1 - back][0].state
+            if then in seen:
+                continue
+            seen.add(then)
+            if instance.part(then, label.node) != node:
+                return
+            for args in instance.candidates(label):
+                for after in instance.successors(then, label.action, args):
+                    if instance.agrees(then, after, label, args):
+                        state = instance.graft(place.state, after, label)
+                        path = (Taken(label.action, args, True),)
+                        yield Outcome(NEAR, path, state, (), instance.binds(then, after, label), 0, back)
 
     def _bind(self, binding: Binding, index: int, label: Label, outcome: Outcome) -> Binding | None:
         """What identities stand for after the step; None where it contradicts what they stood for."""
