@@ -51,9 +51,17 @@ class Recorder:
         self.sample: dict[tuple[str, str], Message] = {}
         self.answered: dict[tuple[str, int], dict[Any, None]] = {}
         self.asked: dict[tuple[str, str], dict[tuple[Any, Any], None]] = {}
+        self.known: dict[tuple[str, str, Any, Message], Step[Any, Any] | Refused] = {}
 
     def step(self, table: Table[Any, Any, Any], phase: str, data: Any, message: Message) -> Step[Any, Any] | Refused:
-        """As `tenure.machines.chart.step`."""
+        """As `tenure.machines.chart.step`; what was asked before is answered as before, since machines only compute."""
+        question = (table.name, phase, data, message)
+        found = self.known.get(question)
+        if found is None:
+            found = self.known[question] = self._answer(table, phase, data, message)
+        return found
+
+    def _answer(self, table: Table[Any, Any, Any], phase: str, data: Any, message: Message) -> Step[Any, Any] | Refused:
         row = chosen(table, phase, data, message)
         self.met.setdefault((table.name, phase), (table, {}))[1][data] = None
         self.sample.setdefault((table.name, message.event), message)

@@ -29,6 +29,8 @@ R = TypeVar("R")
 
 PATIENCE: Final = 5.0
 """Seconds that a process has to clean up after it was told to end."""
+SELDOM: Final = (200_000, 100, 1_000)
+"""When Python looks for cycles: graphs are large and have none, and a search at every turn costs a seventh."""
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -115,6 +117,7 @@ def _child(
         for number in SIGNALS:
             signal.signal(number, _terminate if number == signal.SIGTERM else _pass)
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        gc.set_threshold(*SELDOM)
         for result in task():
             its.send(_Result(result))
         its.send(_Done())
