@@ -1,8 +1,10 @@
 """`Processes` of this machine: births from /proc, deaths by pidfd (locks.md 3.4; DESIGN 10, proof of death).
 
-A process is dead when its pidfd says so, when its state is Z or X, when there is no such pid, or when the pid has other
-start ticks. A zombie is dead: nothing of it runs any more. (The other system's probe calls it alive until it is reaped,
-and waits that long.) Where there is no /proc the births come from ps, and deaths are asked for.
+A process is dead when its pidfd says so, when its state is Z or X and it has no other thread, when there is no such
+pid, or when the pid has other start ticks. A zombie is dead: nothing of it runs any more. (The other system's probe
+calls it alive until it is reaped, and waits that long.) But the state is the first thread's: while others go on, as for
+a moment in every killed process that has several, a rename of theirs may be under way. Where there is no /proc the
+births come from ps, and deaths are asked for.
 """
 
 from __future__ import annotations
@@ -64,12 +66,12 @@ class LinuxProcesses:
         if pid > GREATEST_PID:
             return Sighting(GONE)
         try:
-            state, ticks = _stat(pid)
+            state, ticks, threads = _stat(pid)
         except (FileNotFoundError, ProcessLookupError):
             return _signal_zero(pid)
         except (OSError, ValueError):
             return Sighting(UNKNOWN)
-        return Sighting(ZOMBIE if state in _ZOMBIE_STATES else RUNNING, ticks)
+        return Sighting(ZOMBIE if state in _ZOMBIE_STATES and threads <= 1 else RUNNING, ticks)
 
     def watch(self, pid: int, birth: Birth | None) -> Watch | None:
         if not hasattr(os, "pidfd_open") or not 0 < pid <= GREATEST_PID:
@@ -121,15 +123,15 @@ def processes() -> Processes:
     return LinuxProcesses() if sys.platform == "linux" else PsProcesses()
 
 
-def _stat(pid: int) -> tuple[str, int | None]:
-    """State and start ticks of a process; field 2, its name, may hold blanks and brackets."""
+def _stat(pid: int) -> tuple[str, int | None, int]:
+    """State, start ticks and threads of a process; field 2, its name, may hold blanks and brackets."""
     descriptor = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
     try:
         line = os.read(descriptor, 4096)
     finally:
         os.close(descriptor)
     fields = line[line.rindex(b")") + 2 :].split()
-    return fields[0].decode("ascii"), int(fields[19])
+    return fields[0].decode("ascii"), int(fields[19]), int(fields[17])
 
 
 def _signal_zero(pid: int) -> Sighting:
