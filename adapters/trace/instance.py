@@ -16,7 +16,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
-from typing import Any, ClassVar, Final, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, Final, Generic, NamedTuple, TypeVar, cast
 
 import attrs
 
@@ -48,13 +48,18 @@ class Label(NamedTuple):
     more: tuple[tuple[str, Hashable], ...] = ()
 
 
+SEVERAL: Final = ""
 UNBOUND: Final = -1
 """An identity that has not been seen before: it becomes bound to whatever the model has there."""
 NOT_SAID: Final = -2
 
 
 class Hidden(NamedTuple):
-    """A step that may have happened unrecorded, and how far-fetched it is."""
+    """A step that may have happened unrecorded, and how far-fetched it is.
+
+    With the action `SEVERAL` it is what somebody did who does not record: `args` are (action, arguments), one after
+    the other.
+    """
 
     cost: int
     action: str
@@ -135,6 +140,9 @@ class Outcomes(Generic[S]):
         for more, action, args in instance.hidden(state, label, self._ended):
             if cost + more > FAR:
                 continue
+            if action == SEVERAL:
+                self._several(cost + more, state, path, drawn, args)
+                continue
             for whole in instance.spelled(action, args):
                 for after in instance.successors(state, action, whole):
                     if after not in self._seen:
@@ -144,6 +152,17 @@ class Outcomes(Generic[S]):
                         heappush(self._heap, (cost + more, self.ticks, after, step, fresh))
         if len(self._seen) >= REACH:
             self.cut = True
+
+    def _several(self, cost: int, state: S, path: tuple[Taken, ...], drawn: tuple[int, ...], steps: Args) -> None:
+        for action, args in cast("tuple[tuple[str, Args], ...]", steps):
+            after = self._instance.successors(state, action, args)
+            if len(after) != 1:
+                return
+            drawn = (*drawn, *self._instance.drawn(state, after[0], action, args))
+            state, path = after[0], (*path, Taken(action, args, False))
+        if state not in self._seen:
+            self.ticks += 1
+            heappush(self._heap, (cost, self.ticks, state, path, drawn))
 
 
 class Instance(ABC, Generic[S]):

@@ -23,6 +23,7 @@ import attrs
 from tenure.adapters.trace.instance import (
     BUDGET,
     NOT_SAID,
+    SEVERAL,
     UNBOUND,
     Args,
     Binding,
@@ -37,7 +38,7 @@ from tenure.adapters.trace.lines import BadTrace, Event
 from tenure.models.leader_election import FREE, NO_TENURE, SETTLED, Config, LeaderElection, State
 
 DEFAULT: Final = "default"
-CAUSES: Final = frozenset(["crash", "pause", "force", "switch", "tear", "release", "write", "clock"])
+CAUSES: Final = frozenset(["crash", "pause", "force", "resume", "switch", "tear", "release", "write", "clock"])
 
 OMITTED: Final[Mapping[str, Mapping[str, int]]] = {
     "off": {"Start": 1},
@@ -56,8 +57,9 @@ LOST: Final[Mapping[str, Mapping[str, int]]] = {
     "deleting": {"Write": 2, "FailWrite": 6},
     "committing": {"Land": 2},
 }
-"""By phase, what a process may have done last, whose record was lost with it."""
-TAKING: Final = frozenset({"Acquire", "Elect"})
+"""By phase, what a process may have done last, whose record was lost with it. What a ``Resume`` may take, ``Acquire``
+or ``Supersede`` may take as well."""
+TAKING: Final = frozenset({"Acquire", "Elect", "Resume"})
 """What may rest on a lease that has passed: whether it had, by the clock that all processes of a boot share, is said
 in `observed.age`."""
 LEAVE: Final = ("Leave",)
@@ -201,21 +203,45 @@ class LeaderElections(Instance[State]):
         """What those do whose records are lost or never were, so that what was seen in the registry comes to stand
         there."""
         owner = state.entry[key].owner
-        if not label.more:
-            # A stranger that lets go, or one that has been there before.
-            if owner in self.strangers:
-                yield from self._all_of(state, owner, 1)
-            return
-        wanted = str(label.more[0][1])
+        wanted = str(label.more[0][1]) if label.more else "none"
         if wanted == "foreign":
             for stranger in self.strangers_of[key]:
-                begins = state.node[stranger].phase in ("off", "idle") and state.guard != stranger
                 if stranger != owner:
-                    yield from self._all_of(state, stranger, 7 if begins else 1)
+                    yield from self._takes(state, stranger, key)
         elif wanted != owner and wanted in self.election.process and self._over(wanted, ended):
             yield from self._all_of(state, wanted, 2)
-        if owner != wanted and owner in self.election.process and self._over(owner, ended):
+        if owner in self.strangers and owner != wanted:
+            way = self._way_in(state)
+            if way is not None:
+                steps = [*way, ("Begin", (owner,)), ("Release", (owner,)), ("Write", (owner,)), ("Leave", (owner,))]
+                yield Hidden(6, SEVERAL, tuple(steps))
+        elif label.more and owner != wanted and owner in self.election.process and self._over(owner, ended):
             yield from self._all_of(state, owner, 2)
+
+    def _way_in(self, state: State) -> list[tuple[str, Args]] | None:
+        """How the transaction becomes free, if it does without more ado."""
+        holder = state.guard
+        if holder in FREE:
+            return []
+        return [("Leave", (holder,))] if state.node[holder].phase in SETTLED else None
+
+    def _takes(self, state: State, stranger: str, key: str) -> Iterable[Hidden]:
+        """A stranger acquires: nobody's key, or one whose owner died or let the lease pass, or by force."""
+        way = self._way_in(state)
+        if way is None:
+            return
+        phase, lease = state.node[stranger].phase, state.entry[key]
+        if phase not in ("off", "idle"):
+            way.append(("Crash", (stranger,)))
+        if phase != "idle":
+            way.append(("Start", (stranger,)))
+        way.append(("Begin", (stranger,)))
+        then: list[tuple[str, Args]] = [(name, (stranger,)) for name in ("Mint", "Raise", "Write", "Leave")]
+        yield Hidden(7, SEVERAL, (*way, ("Acquire", (stranger,)), *then))
+        if lease.owner != "none":
+            for passes in ("Age", "Pass"):
+                yield Hidden(8, SEVERAL, (*way, (passes, (key,)), ("Acquire", (stranger,)), *then))
+            yield Hidden(11, SEVERAL, (*way, ("Look", (stranger,)), ("Force", (stranger,)), *then))
 
     def _all_of(self, state: State, runtime: str, extra: int) -> Iterable[Hidden]:
         yield from hidden_of(LOST, state.node[runtime].phase, runtime, extra)

@@ -123,7 +123,7 @@ class Search(Generic[S]):
                     dead.add(_key(here))
                     if len(dead) >= places:
                         return Found(None, (), tuple(furthest), f"{places} places without a way on", len(dead))
-                    if len(dead) % 64 == 0 and time.monotonic() > self._until:
+                    if time.monotonic() > self._until:
                         limit = f"{self.limits.seconds:g} seconds"
                         return Found(None, (), tuple(furthest), limit, len(dead))
                     continue
@@ -196,6 +196,8 @@ class Search(Generic[S]):
             if not place.far:
                 self._skipped = self._skipped or outcomes.more
                 continue
+            if time.monotonic() > self._until:
+                return
             while (outcome := outcomes.get(count, FAR)) is not None:
                 count += 1
                 after = self._bind(binding, index, label, outcome)
