@@ -265,15 +265,20 @@ class Leads:
         """Another system's process takes the lease by force: it has no birth, and no heartbeat that grows old."""
         self.write({"default": {"pid": pid, "instanceId": "foreign"}})
 
+    def sleeper(self) -> int:
+        """The pid of a process that does nothing."""
+        process = subprocess.Popen(["sleep", "1000"], cwd=self.root)
+        self._held.append(process)
+        return process.pid
+
     def holder(self) -> int:
         """The pid of a process that is inside the guard, and stays."""
         name = str(uuid.uuid4())
         staged, guard = self.root / "staged", self.registry.with_name("owners.json.transaction")
         staged.mkdir()
         guard.parent.mkdir(parents=True, exist_ok=True)
-        process = subprocess.Popen(["sleep", "1000"], cwd=self.root)
-        self._held.append(process)
-        payload = {"pid": process.pid, "acquiredAtMs": 1, "generation": name}
+        pid = self.sleeper()
+        payload = {"pid": pid, "acquiredAtMs": 1, "generation": name}
         (staged / f"owner.{name}.json").write_text(json.dumps(payload))
 
         def publish() -> bool:
@@ -282,7 +287,7 @@ class Leads:
             return not staged.exists()
 
         until(publish)
-        return process.pid
+        return pid
 
     @property
     def lock(self) -> Path:

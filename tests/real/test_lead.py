@@ -363,6 +363,43 @@ def test_a_displaced_leader_ends_its_command(leads: Leads) -> None:
     assert leads.ran(2)[0] == 2
 
 
+def test_a_foreign_leader_that_falls_silent(leads: Leads) -> None:
+    """It has no birth and no stamp: its heartbeat has to be old, and not a moment earlier is it replaced."""
+    leads.registry.parent.mkdir(parents=True)
+    began = time.time()
+    leads.write({"default": {"pid": os.getpid(), "instanceId": "foreign", "heartbeatMs": int(began * 1000)}})
+    leads.shell(lease=1.2)
+    leads.ran(1)
+    assert time.time() - began > 1.2
+
+
+def test_a_foreign_leader_that_dies(leads: Leads) -> None:
+    """Its death is proof, without a birth as well."""
+    holder = leads.sleeper()
+    leads.registry.parent.mkdir(parents=True)
+    leads.write({"default": {"pid": holder, "instanceId": "foreign", "heartbeatMs": int(time.time() * 1000)}})
+    leads.shell(lease=60).says(f"standing by behind pid {holder}")
+    os.kill(holder, signal.SIGKILL)
+    leads.ran(1, patience=10)
+
+
+def test_one_lead_in_another(leads: Leads) -> None:
+    """The end of the outer COMMAND is the end of the inner one."""
+    inner = leads.root / "inner"
+    inner.mkdir()
+    words = f"{sys.executable} -m tenure.adapters.cli lead {inner} --lease 0.4 -- sleep 998"
+    leader = leads.shell(f"exec {words}", options=["--profile", "outer"])
+    leads.ran(1)
+    lock = inner / "tmp" / "telegram" / "lead.lock"
+    leads.until(lambda: [holder for holder in holders(str(lock)) if holder.command == ("sleep", "998")])
+    (pid,) = [holder.pid for holder in holders(str(lock)) if holder.command == ("sleep", "998")]
+    environment = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    assert f"TENURE_DIR={inner}".encode() in environment
+    assert not [each for each in environment if each.startswith(b"TENURE_PROFILE=")]
+    leader.kill()
+    leads.until(lambda: leads.gone(pid))
+
+
 def test_keys_of_others_stay_as_they_are(leads: Leads) -> None:
     """A registry is shared: what other programs write under other keys survives."""
     leads.registry.parent.mkdir(parents=True)

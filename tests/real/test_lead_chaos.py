@@ -14,7 +14,7 @@ import pytest
 if TYPE_CHECKING:
     from tests.real.conftest import Leads
 
-SECONDS = 4.0
+SECONDS = 5.0
 SUPERVISORS = 4
 STUBBORN = """
 (echo $(sh -c 'echo $PPID') >> "$TENURE_DIR/pids"; trap "" TERM; while :; do sleep 0.05; done) &
@@ -22,7 +22,7 @@ while :; do sleep 0.05; done
 """
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1])
 def test_never_two(leads: Leads, seed: int) -> None:
     """Whatever is killed, stopped, or forks."""
     chance = random.Random(seed)
