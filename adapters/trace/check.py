@@ -10,7 +10,7 @@ import attrs
 from tenure.adapters.trace.file_transaction import FileTransactions
 from tenure.adapters.trace.instance import FAR, NOT_SAID, UNBOUND, Instance, Label, Taken
 from tenure.adapters.trace.leader_election import LeaderElections
-from tenure.adapters.trace.lines import BadTrace, Event, Trace
+from tenure.adapters.trace.lines import BadTrace, Event, Trace, collector_paused
 from tenure.adapters.trace.merge import Merged, gaps, groups, merge
 from tenure.adapters.trace.polling_ownership import PollingOwnerships
 from tenure.adapters.trace.search import Found, Limits, Place, Search, steps_of
@@ -69,6 +69,11 @@ class Verdict:
 
 def check(trace: Trace, limits: Limits | None = None) -> Verdict:
     """Explain every event, or name the first that cannot be. Raises `BadTrace` for events of no known module."""
+    with collector_paused():
+        return _check(trace, limits or Limits())
+
+
+def _check(trace: Trace, limits: Limits) -> Verdict:
     events, torn = trace.events, trace.torn
     for event in events:
         if event.module not in MODULES:
@@ -87,7 +92,7 @@ def check(trace: Trace, limits: Limits | None = None) -> Verdict:
         for event in group:
             instance.check_event(event)
         merged = merge(group, instance)
-        found = Search(instance, merged, limits or Limits()).run()
+        found = Search(instance, merged, limits).run()
         part = Part(title, instance, merged, found)
         parts.append(part)
         if found.start is None:

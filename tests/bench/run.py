@@ -21,6 +21,7 @@ from typing import Any, ClassVar
 import attrs
 from files import bench_files
 from statemachine import State, StateMachine
+from traces import bench_traces
 
 from tenure.adapters import dot, tlc
 from tenure.adapters.verify import graphs
@@ -360,6 +361,7 @@ def main() -> None:
         "minicheck": lambda: bench_minicheck(given.threads),
         "tlc": lambda: bench_tlc(given.budget),
         "files": lambda: bench_files(given.place),
+        "traces": bench_traces,
     }
     found: dict[str, list[Row]] = {}
     for name in given.only.split(","):
