@@ -20,7 +20,7 @@ from tenure.adapters.files.outcomes import (
     Retired,
     Suspended,
 )
-from tenure.adapters.files.polling import Polling
+from tenure.adapters.files.polling import POLL_MS, Polling
 from tenure.machines import chart
 from tenure.machines import polling_messages as own
 from tenure.machines.chart import Step
@@ -37,6 +37,8 @@ class Ask:
     def __init__(self, polling: Polling) -> None:
         self.polling = polling
         self.outcome: Outcome | None = None
+        self.nap_ms = POLL_MS
+        """How long until it is worth while to offer it again."""
         self.taken = False
         self.began = False
         """The machine took the wish once: what came of it is this wish's."""
@@ -236,7 +238,10 @@ class ResumeAsk(Ask):
 
     def _offer(self) -> Outcome | None:
         view = self._view
-        if view is None:
+        if view is None or not view.readable:
+            # Unknown: what cannot be read says neither that something was left here nor that nothing was.
+            self.polling.trouble = "" if view is None else view.problem
+            self.nap_ms = max(1, self.polling.lease.timings.check_ms // 4)
             return None
         entry = view.entry
         here, same_process = False, view.state == ACTIVE_HERE and not view.mine
@@ -260,7 +265,7 @@ class ResumeAsk(Ask):
         view = self._view
         if found is None and view is not None:
             owner = None if view.entry is None else view.entry.owner
-            return Refused(owner, view.state, False, view.problem or "nothing was left here to resume")
+            return Refused(owner, view.state, False, "nothing was left here to resume")
         return found or self._standing()
 
 

@@ -201,8 +201,8 @@ class Leadership:
     def due_ms(self) -> int:
         """In how many ms `pump` should be called again, at the latest."""
         with self.polling.mutex:
-            waits = any(not ask.taken for ask in self._asks)
-        return min(self.polling.due_ms(), POLL_MS) if waits else self.polling.due_ms()
+            naps = [ask.nap_ms for ask in self._asks if not ask.taken]
+        return min([self.polling.due_ms(), *naps])
 
     def descriptors(self) -> tuple[int, ...]:
         """Call `pump` when one of these is readable: the work's, if it has one."""

@@ -541,6 +541,21 @@ def test_a_session_goes_on_trying_while_the_guard_is_busy(room: Room) -> None:
     assert "active" == first.lead.phase
 
 
+def test_a_session_start_that_cannot_read_the_registry_decides_nothing(room: Room) -> None:
+    """Unknown: it is neither "nothing was left" nor "take it"; a lease that is kept does not lose its keeper by it."""
+    first = room.member(100)
+    first.lead.acquire()
+    first.lead.suspend()
+    first.files.plan = lambda call: Fails(errno.EIO) if call.paths == (DIRECTORY.registry,) else None
+    found = first.lead.resume(timeout_ms=1_000)
+    assert isinstance(found, Waiting)
+    assert DIRECTORY.registry in found.error
+    assert "suspended" == first.lead.phase
+    first.files.plan = None
+    room.run(500, first)
+    assert "active" == first.lead.phase
+
+
 # -- reload ---------------------------------------------------------------------------------------------------------
 
 
