@@ -24,7 +24,7 @@ from tenure.models.world import World
 TYPE_OK: Final = "TypeOK"
 """The one property that the twin need not have: attrs and mypy say it."""
 
-_MODULE_KEYS: Final = {"twin", "config", "guard", "coverage", "reach"}
+_MODULE_KEYS: Final = {"twin", "config", "guard", "coverage", "reach", "bind", "real"}
 _CONFIG_KEYS: Final = {"states", "transitions", "properties"}
 _GUARD_KEYS: Final = {"law", "property", "config", "with", "holes", "note"}
 _COVERAGE_KEYS: Final = {"actions", "rows", "refusals"}
@@ -92,6 +92,10 @@ class ModuleEntry:
     reach: str | None
     """The configuration, at most 2,000 transitions, that the stage `reach` walks; None: the smallest one pinned."""
     problems: tuple[Problem, ...]
+    bind: str | None = None
+    """What the stage `bind` runs: ``module:NAME``, or ``none: <reason>``; None: the manifest does not say."""
+    real: str | None = None
+    """The same for the stage `real`: ``module:Class``, made with the entry and the effort."""
 
     @property
     def root(self) -> str:
@@ -164,6 +168,8 @@ class _Reader:
             guards=guards,
             coverage=self._coverage(),
             reach=self._reach(configs),
+            bind=self._runs("bind"),
+            real=self._runs("real"),
             problems=tuple(self.problems),
         )
 
@@ -325,6 +331,15 @@ class _Reader:
         named: str | None = self._get("reach", "", self.table, "reach", str)
         if named is not None and named not in configs:
             self.problem("reach", named, f"[{self.name}] reach = {named!r}: there is no configuration of this name")
+            return None
+        return named
+
+    def _runs(self, stage: str) -> str | None:
+        if stage not in self.table:
+            return None
+        named: str | None = self._get(stage, "", self.table, stage, str)
+        if named is not None and not re.fullmatch(r"none: \S.*|[\w.]+:\w+", named):
+            self.problem(stage, named, f"[{self.name}] {stage} = {named!r}: neither module:NAME nor none: <reason>")
             return None
         return named
 

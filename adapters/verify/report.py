@@ -34,6 +34,7 @@ def as_json(results: Sequence[ModuleResult]) -> dict[str, Any]:
                         "transitions": stage.transitions,
                         "detail": [dict(row) for row in stage.detail],
                     }
+                    | ({"none": stage.none} if stage.none else {})
                     for stage in result.stages
                 ],
             }
@@ -79,6 +80,8 @@ def show(console: Console, results: Sequence[ModuleResult], seconds: float) -> N
         for stage in result.stages:
             for row in filter(_is_bad, stage.detail):
                 bad[str(row["verdict"]), str(row.get("message", ""))][stage.stage] += 1
+            if stage.none:
+                console.print(Text(f"\nnothing {result.module} {stage.stage}: {stage.none}"), soft_wrap=True)
         for (said, message), times in bad.items():
             again = f" ({times.total()} times)" if times.total() > 1 else ""
             where = ", ".join(times)
@@ -94,7 +97,7 @@ def show(console: Console, results: Sequence[ModuleResult], seconds: float) -> N
             table.add_row(
                 result.module if number == 0 else "",
                 stage.stage,
-                Text(stage.verdict.value, style=_STYLES[stage.verdict]),
+                Text("none", style="dim") if stage.none else Text(stage.verdict.value, style=_STYLES[stage.verdict]),
                 f"{stage.seconds:.1f}",
                 f"{stage.states:,}",
                 f"{stage.transitions:,}",

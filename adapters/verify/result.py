@@ -43,6 +43,8 @@ class StageResult:
     states: int
     transitions: int
     detail: tuple[Mapping[str, Value], ...] = ()
+    none: str = ""
+    """Why there is nothing to run, where the manifest says so: then it has no part in a verdict."""
 
 
 @attrs.frozen
@@ -54,4 +56,4 @@ class ModuleResult:
 
     @property
     def verdict(self) -> Verdict:
-        return worst(s.verdict for s in self.stages)
+        return worst(s.verdict for s in self.stages if not s.none)

@@ -13,6 +13,7 @@ import attrs
 
 from tenure.adapters.tlc import Run, Tlc, TlcMissing, find
 from tenure.adapters.verify import answers, workers
+from tenure.adapters.verify.bind.check import bind_checks, named
 from tenure.adapters.verify.cache import Cache, digest, inputs
 from tenure.adapters.verify.checks import (
     STATES,
@@ -32,7 +33,7 @@ from tenure.adapters.verify.manifest import TYPE_OK, ManifestError, ModuleEntry
 from tenure.adapters.verify.result import ModuleResult, StageResult, Verdict, worst
 from tenure.adapters.verify.together import together
 
-STAGES = ("spec", "twin", "red", "reach")
+STAGES = ("spec", "twin", "red", "reach", "bind", "real")
 
 
 TOGETHER: Final = 60_000
@@ -93,6 +94,10 @@ def _tlc(options: Options) -> tuple[Tlc | None, str]:
 def _checks(entry: ModuleEntry, options: Options) -> list[Check]:
     """The largest first, so that the end is not one long run beside an idle core."""
     found: list[Check] = [ReachCheck(entry, options.effort.value)] if "reach" in options.stages else []
+    if "real" in options.stages and entry.real is not None and not entry.real.startswith("none:"):
+        found.append(named(entry, entry.real)(entry, options.effort.value))
+    if "bind" in options.stages:
+        found += bind_checks(entry, options.effort)
     if entry.twin is None:
         return found
     known = [c for c in entry.configs.values() if c.name in entry.python_configs]
@@ -237,8 +242,12 @@ def _groups(checks: Sequence[Check], waiting: Sequence[int]) -> list[list[int]]:
     """
     alone: list[list[int]] = []
     guards: dict[tuple[str, str], list[int]] = defaultdict(list)
+    if real := [number for number in waiting if checks[number].stages == ("real",)]:
+        alone.append(real)  # they share their runs
     for number in waiting:
         check = checks[number]
+        if checks[number].stages == ("real",):
+            continue
         if isinstance(check, GuardCheck) and not check.guard.covered_by:
             guards[check.entry.name, check.guard.config].append(number)
         else:
@@ -283,8 +292,20 @@ def _module(entry: ModuleEntry, results: Mapping[str, list[Checked]], options: O
     if entry.twin is not None and entry.configs:
         rows["twin"] += _coverage(entry, taken, rows["twin"])
         rows["red"] += _idle_properties(entry, rows["red"])
-    stages = tuple(_stage(stage, rows[stage], totals.get(stage)) for stage in STAGES if stage in options.stages)
-    return ModuleResult(entry.name, stages)
+    stages = [
+        _stage(stage, rows[stage], totals.get(stage))
+        for stage in STAGES
+        if stage in options.stages and (stage not in _OPTIONAL or rows[stage])
+    ]
+    for stage in _OPTIONAL:
+        reason = getattr(entry, stage) or ""
+        if stage in options.stages and reason.startswith("none:") and not rows[stage]:
+            stages.append(StageResult(stage, Verdict.RAN_NOTHING, 0.0, 0, 0, none=reason[len("none:") :].strip()))
+    return ModuleResult(entry.name, tuple(stages))
+
+
+_OPTIONAL: Final = ("bind", "real")
+"""Stages of modules whose manifest names what they run, or says why there is nothing."""
 
 
 def _stage(name: str, rows: Sequence[Row], totals: tuple[float, int, int] | None) -> StageResult:

@@ -9,13 +9,13 @@ from typing import Generic
 
 import attrs
 
+from tenure.adapters.ports import Ports
 from tenure.adapters.verify.bind.binding import Binding, Move, World
 from tenure.adapters.verify.bind.calls import Answer, Call, Got
 from tenure.adapters.verify.bind.disk import Disks, identities
 from tenure.adapters.verify.bind.fingerprint import Fingerprints
 from tenure.adapters.verify.bind.replay import ControlledPorts, Learner, Local, NotDeterministic, Replay
 from tenure.adapters.verify.bind.track import Tracker
-from tenure.adapters.ports import Ports
 from tenure.models.world import S
 
 DEAD = -1

@@ -82,7 +82,7 @@ class _Walk:
             return value if kind is not bool else (bool, value)
         if isinstance(value, enum.Enum):
             return (kind.__qualname__, value.name)
-        if isinstance(value, self.of.constants) or isinstance(value, _CODE):
+        if isinstance(value, (*self.of.constants, *_CODE)):
             return kind.__qualname__
         if kind is tuple or kind is frozenset or self.of.is_frozen(kind):
             # A value: whether two are one object tells nothing.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import types
-from contextlib import suppress
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import ClassVar, Final
 
 import attrs
@@ -16,7 +16,8 @@ from tenure.adapters.files.process_state import ProcessState
 from tenure.adapters.files.timings import Timings
 from tenure.adapters.testing.memory import BOOT
 from tenure.adapters.verify.bind.binding import Binding, Move, Participant, World
-from tenure.adapters.verify.bind.calls import Call
+from tenure.adapters.verify.bind.bound import Bound
+from tenure.adapters.verify.bind.calls import Call, Raised
 from tenure.adapters.verify.bind.disk import Contents, Disks, identity
 from tenure.adapters.verify.bind.replay import WALL_MS, ControlledPorts, Program, Replay, uuid_of
 from tenure.machines.guard_name import (
@@ -98,6 +99,8 @@ class Setting:
     reuse: bool = False
     sweeps: bool = False
     rename_attempts: int = 1
+    errors: int = 2
+    """How many kinds of error a call may fail with."""
 
 
 class GuardBinding(Binding[State]):
@@ -142,7 +145,9 @@ class GuardBinding(Binding[State]):
     # -- the world ----------------------------------------------------------------------------------------------------
 
     def initial(self, disks: Disks) -> World:
-        return World(disks.add(self.contents()), ((100, True, 1), (200, True, 1), (DEAD_PID, False, 1), (LIVE_PID, True, 1)))
+        return World(
+            disks.add(self.contents()), ((100, True, 1), (200, True, 1), (DEAD_PID, False, 1), (LIVE_PID, True, 1))
+        )
 
     def contents(self) -> Contents:
         found: dict[str, bytes | None] = {"/agent": None}
@@ -161,6 +166,9 @@ class GuardBinding(Binding[State]):
 
     def crash(self, pid: int) -> tuple[tuple[str, tuple[Hashable, ...]], ...]:
         return (("Crash", (PIDS[pid],)),)
+
+    def faults(self, call: Call) -> tuple[Raised, ...]:
+        return super().faults(call)[: self.setting.errors]
 
     def private(self, call: Call, observed: Hashable, world: World, left: int) -> bool:
         if call.name == "sleep_ms" or observed == AT_REST:
@@ -268,3 +276,25 @@ START: Final[Mapping[str, Contents]] = {
     "neighbour": _guard_of(GUARD, DEAD_PID, 90) | _guard_of(RECOVERY, DEAD_PID, 92),
     "live neighbour": _guard_of(GUARD, DEAD_PID, 90) | _guard_of(RECOVERY, LIVE_PID, 92),
 }
+
+
+def _bound(least: int, thorough: bool = False, **setting: object) -> Bound:
+    return Bound(lambda: GuardBinding(Setting(**setting)), least, thorough)  # type: ignore[arg-type]
+
+
+BOUND: Final[Mapping[str, Bound]] = {
+    "pair": _bound(5_000, budget=1),
+    "reuse": _bound(20_000, budget=2, attempts=1, reuse=True),
+    "claimed": _bound(5_000, budget=1, attempts=1, start="claimed", errors=1),
+    "neighbour": _bound(5_000, budget=1, attempts=1, start="neighbour", errors=1),
+    "empty": _bound(1_000, budget=1, attempts=1, start="empty"),
+    "damaged": _bound(1_000, budget=1, attempts=1, start="damaged"),
+    "again": _bound(5_000, True, budget=1, attempts=1, rounds=(2, 1)),
+    "sweep": _bound(5_000, True, budget=1, attempts=1, sweeps=True),
+    "abandoned": _bound(5_000, True, budget=1, attempts=1, start="abandoned"),
+    "abandoned twice": _bound(20_000, True, budget=1, start="abandoned"),
+    "claimed twice": _bound(20_000, True, budget=1, start="claimed"),
+    "two faults": _bound(20_000, True, budget=2, reuse=True),
+    "live neighbour": _bound(20_000, True, budget=1, attempts=1, start="live neighbour"),
+}
+"""What the manifest names for the stage `bind`."""

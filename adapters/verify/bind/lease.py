@@ -33,6 +33,7 @@ from tenure.adapters.verify.bind.binding import (
     Participant,
     World,
 )
+from tenure.adapters.verify.bind.bound import Bound
 from tenure.adapters.verify.bind.calls import Answer, Call, Got, Raised
 from tenure.adapters.verify.bind.disk import Contents, Disks
 from tenure.adapters.verify.bind.replay import MONOTONIC_MS, ControlledPorts, Program, Replay
@@ -48,7 +49,7 @@ KEY: Final = "main"
 NAMES: Final = ("a", "b")
 PIDS: Final = {100: "a", 200: "b"}
 PROCESSES: Final = {100: "x", 200: "y"}
-TIMINGS: Final = Timings(rename_attempts=2, delay_ms=0, rename_delay_ms=0)
+TIMINGS: Final = Timings(rename_attempts=1, delay_ms=0, rename_delay_ms=0)
 TICK_MS: Final = TIMINGS.stale_ms + 1
 COMMANDS: Final = frozenset({"force", "release"})
 """Operations that cost the twin of its budget."""
@@ -322,3 +323,27 @@ def lease_of(value: object, world: World, ticks: int) -> Lease:
 
 def _name(owner: Owner) -> str:
     return owner.instance_id or "?"
+
+
+def _bound(least: int, thorough: bool = False, **setting: object) -> Bound:
+    return Bound(lambda: LeaseBinding(Setting(**setting)), least, thorough)  # type: ignore[arg-type]
+
+
+_ALL: Final = ("acquire", "elect", "force", "refresh", "release", "commit", "check", "send")
+BOUND: Final[Mapping[str, Bound]] = {
+    "plain": _bound(2_000, budget=1, menu=(("acquire", "refresh", "release", "commit"),) * 2),
+    "elect": _bound(2_000, budget=1, menu=(("acquire", "refresh", "commit"), ("elect", "force")), count=(3, 1)),
+    "pause": _bound(
+        10_000, budget=1, menu=(("acquire", "refresh", "commit", "send"), _ALL[:3]), count=(2, 1), pauses=True
+    ),
+    "restart": _bound(5_000, budget=1, menu=(("acquire", "commit"), ("acquire", "elect")), reuse=True),
+    "all": _bound(50_000, True, budget=1, menu=(_ALL, _ALL), count=(2, 2), pauses=True),
+    "restarts": _bound(
+        100_000, True, budget=2, menu=(("acquire", "refresh", "release", "commit", "send"), ("acquire", "elect")),
+        count=(2, 1), reuse=True,
+    ),
+    "pauses": _bound(
+        50_000, True, budget=2, menu=(("acquire", "refresh"), ("elect", "acquire")), count=(2, 1), pauses=True
+    ),
+}  # fmt: skip
+"""What the manifest names for the stage `bind`."""

@@ -83,7 +83,6 @@ class Replay:
             self.broken = f"it cannot be observed at {call}: {type(error).__name__}: {error}"
         raise Suspended
 
-
     def _frames(self) -> list[types.FrameType]:
         """Those of the adapter and the program, the innermost first."""
         frames: list[types.FrameType] = []
@@ -160,7 +159,8 @@ class ControlledPorts:
 
     # -- clocks --
     def wall_ms(self) -> int:
-        return WALL_MS + self._elapsed()
+        # Whoever gets a pid again begins later.
+        return WALL_MS + self._me.birth.ticks + self._elapsed()
 
     def monotonic_ms(self) -> int:
         return MONOTONIC_MS + self._elapsed()
@@ -306,7 +306,9 @@ class Learner:
             raise NotDeterministic(f"the program ended {len(history) - replay.at} calls too early")
         if replay.pending is None:
             return (("over", result), ()), Local(None, self.at_end, frozenset(), result)
-        return ((replay.pending, replay.fingerprint), replay.hidden), Local(replay.pending, replay.observed, replay.texts)
+        return ((replay.pending, replay.fingerprint), replay.hidden), Local(
+            replay.pending, replay.observed, replay.texts
+        )
 
     def _live(self, replay: Replay) -> Hashable:
         """Run the program as far as the answers go. Errors of the edge are results; others are nobody's."""

@@ -55,9 +55,7 @@ class Temporaries:
             if records:
                 statement, around = place(frame.f_code, frame.f_lasti)
                 here = frame.f_lasti
-                records[:] = [
-                    r for r in records if r[0] in around and (r[0] != statement or r[1] <= here)
-                ]
+                records[:] = [r for r in records if r[0] in around and (r[0] != statement or r[1] <= here)]
         return self.records
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any, Final, Generic
 
+import attrs
+
 from tenure.adapters.verify.bind.binding import Binding
 from tenure.machines.chart import Refused
 from tenure.models.world import S
@@ -137,8 +139,12 @@ class Tracker(Generic[S]):
             for after in self._after(state, participant, hint):
                 if same(after) == shared:
                     ends[after] = None
-                for body, args in self.late:
-                    ends |= {late: None for late in body(after, *args) if same(late) == shared}
+                for body, args in self.late if same(after) != shared else ():
+                    # It has been paid for when it happened.
+                    paid = attrs.evolve(after, budget=after.budget + 1)  # type: ignore[misc, attr-defined]
+                    for late in body(paid, *args):
+                        if same(late) == shared:
+                            ends[attrs.evolve(late, budget=after.budget)] = None  # type: ignore[attr-defined]
             found = self.ends[key] = tuple(ends)
         return found
 
