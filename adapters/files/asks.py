@@ -50,17 +50,33 @@ class Ask:
     def advance(self) -> None:
         """Go as far as it goes now."""
         with self._mutex:
-            if self.outcome is not None:
-                return
-            found = self._follow() if self.taken else self._offer()
-            if found is None:
-                return
-            self._part()
-            self.outcome = found
-            listeners, self._listeners = self._listeners, []
-        self._over.set()
-        for listener in listeners:
-            listener(found)
+            if self.outcome is None:
+                found = self._follow() if self.taken else self._offer()
+                listeners = self._settle(found)
+            else:
+                found, listeners = None, []
+        self._announce(found, listeners)
+
+    def give_up(self, outcome: Outcome) -> None:
+        """Its wish does not stand any more: unless it was taken, this is what came of it."""
+        with self._mutex:
+            found = outcome if self.outcome is None and not self.taken else None
+            listeners = self._settle(found)
+        self._announce(found, listeners)
+
+    def _settle(self, found: Outcome | None) -> list[Callable[[Outcome], None]]:
+        if found is None:
+            return []
+        self._part()
+        self.outcome = found
+        listeners, self._listeners = self._listeners, []
+        return listeners
+
+    def _announce(self, found: Outcome | None, listeners: list[Callable[[Outcome], None]]) -> None:
+        if found is not None:
+            self._over.set()
+            for listener in listeners:
+                listener(found)
 
     def wait(self, timeout_ms: float) -> None:
         """Wait for the outcome, which somebody else's pumping brings."""

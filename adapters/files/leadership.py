@@ -24,7 +24,7 @@ from tenure.adapters.errors import TenureError
 from tenure.adapters.files.asks import AcquireAsk, Ask, ElectAsk, ReleaseAsk, ResumeAsk, RetireAsk, SuspendAsk
 from tenure.adapters.files.keeping import Keeper
 from tenure.adapters.files.lease import LeaseRuntime, NotOwner
-from tenure.adapters.files.outcomes import Elected, Following, Lost, Outcome, Refused, Statistics, Waiting
+from tenure.adapters.files.outcomes import Elected, Following, Late, Lost, Outcome, Over, Refused, Statistics, Waiting
 from tenure.adapters.files.polling import POLL_MS, Polling
 from tenure.adapters.files.polling_steps import at_once
 from tenure.adapters.files.process_state import ProcessState, process_state
@@ -169,12 +169,19 @@ class Leadership:
         return self._ask(ElectAsk(self.polling, observed))
 
     def ask_release(self) -> Ask:
-        """`release`, likewise. The work is told at the next turn."""
+        """`release`, likewise. The work is told at the next turn; starts that still wait for theirs are given up."""
+        self._give_up_starts()
         return self._ask(ReleaseAsk(self.polling))
 
     def ask_suspend(self, session: int | None = None) -> Ask:
-        """`suspend`, likewise."""
-        return self._ask(SuspendAsk(self.polling, session))
+        """`suspend`, likewise; starts that still wait for their turn are given up."""
+        ask = SuspendAsk(self.polling, session)
+        with self.polling.mutex:
+            waiting = [other for other in self._asks if not other.taken]
+            self._ask(ask)
+        if not isinstance(ask.outcome, Late):
+            self._give_up_starts(waiting)
+        return ask
 
     def ask_resume(self) -> ResumeAsk:
         """`resume`, likewise."""
@@ -341,6 +348,12 @@ class Leadership:
         process = self._process if self._process is not None else process_state()
         key = self.lease.directory.registry, self.lease.key
         return _STARTED.setdefault(process, {}).setdefault(key, [])
+
+    def _give_up_starts(self, waiting: list[Ask] | None = None) -> None:
+        """A person disconnects, a session ends: what was wished before does not stand any more (A43)."""
+        for ask in list(self._asks) if waiting is None else waiting:
+            if isinstance(ask, AcquireAsk | ResumeAsk | ElectAsk):
+                ask.give_up(Over())
 
     def _enter(self) -> None:
         """This runtime starts: the older ones of its process retire, and where there is a newer one, this one does

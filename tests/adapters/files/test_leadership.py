@@ -556,6 +556,22 @@ def test_a_session_start_that_cannot_read_the_registry_decides_nothing(room: Roo
     assert "active" == first.lead.phase
 
 
+@pytest.mark.parametrize("verb", ["release", "suspend"])
+def test_a_start_that_still_waits_does_not_outlive_a_disconnect(room: Room, verb: str) -> None:
+    """A43: the wish was withdrawn, and nothing starts once the registry can be read again."""
+    first, second = room.member(100), room.member(200)
+    first.lead.acquire()
+    second.files.plan = lambda call: Fails(errno.EIO) if call.paths == (DIRECTORY.registry,) else None
+    start = second.lead.ask_resume()
+    second.lead.pump()
+    room.kill(first)
+    assert isinstance(second.lead.release() if verb == "release" else second.lead.suspend(), Over | Suspended)
+    assert Over() == start.outcome
+    second.files.plan = None
+    room.run(5_000, second)
+    assert [] == second.work.heard
+
+
 # -- reload ---------------------------------------------------------------------------------------------------------
 
 
