@@ -78,7 +78,9 @@ def _interruptible() -> Iterator[None]:
 
 
 def _say(text: str) -> None:
-    print(f"tenure: {text}", file=sys.stderr)
+    """On one line: a name that others chose, of a directory or in a file, must not end it or steer the terminal."""
+    line = "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in text)
+    print(f"tenure: {line}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -94,6 +94,11 @@ class EntryLook:
     expired: bool = False
 
     @property
+    def endless(self) -> bool:
+        """It can neither be seen to die nor grow old: no process has such a pid, and there is no heartbeat."""
+        return self.entry is not None and self.entry.pid <= 0 and self.age_by is None
+
+    @property
     def live(self) -> bool:
         """A live owner that counts when files may be moved (locks.md 8): not proven dead, and not expired."""
         return self.owner is not None and not self.owner.proven_dead and not self.expired
@@ -102,8 +107,8 @@ class EntryLook:
 @attrs.frozen
 class RegistryLook:
     """The registry. `problem`: why nobody can use it; `damaged`: because of what it contains, not of how it is read.
-    `strangers` are the keys that name no profile: other programs'. `odd`: profiles whose member has a wrong type; no
-    damage to the others, but nobody leads there."""
+    `strangers` are the keys that name no profile: other programs'. `odd`: profiles whose member has a wrong type, or
+    names no process; no damage to the others, but nobody leads there."""
 
     path: str
     exists: bool
@@ -268,6 +273,7 @@ def look_at_registry(ports: Ports, path: str, timings: Timings) -> RegistryLook:
     values = {member.key: member.value for member in registry.members}
     looks = [look_at_entry(ports, key, value, timings) for key, value in values.items()]
     wrong = {} if damaged else {k: text for k in values if PROFILE.fullmatch(k) and (text := registry.implausible(k))}
+    endless = [f"{look.key}.pid is no process" for look in looks if PROFILE.fullmatch(look.key) and look.endless]
     looks = [
         attrs.evolve(look, state=NOT_KNOWN) if look.entry is None and (damaged or look.key in wrong) else look
         for look in looks
@@ -279,7 +285,7 @@ def look_at_registry(ports: Ports, path: str, timings: Timings) -> RegistryLook:
         tuple(e for e in looks if not PROFILE.fullmatch(e.key)),
         problem,
         damaged,
-        tuple(wrong.values()),
+        (*wrong.values(), *endless),
     )
 
 

@@ -15,6 +15,8 @@ _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFO
 # Without O_NONBLOCK the opening of a pipe that somebody put there would wait for its writer, inside a guard.
 _READ: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
 _CHUNK: Final = 64 * 1024
+_NOT_OPENED: Final = frozenset({errno.ENXIO, errno.ENODEV, errno.EOPNOTSUPP})
+"""How open(2) refuses a socket, or a device that is not there."""
 
 
 class PosixFiles:
@@ -32,7 +34,12 @@ class PosixFiles:
             os.close(descriptor)
 
     def read(self, path: str, *, follow: bool = False) -> bytes:
-        descriptor = os.open(path, _READ if follow else _READ | os.O_NOFOLLOW)
+        try:
+            descriptor = os.open(path, _READ if follow else _READ | os.O_NOFOLLOW)
+        except OSError as error:
+            if error.errno in _NOT_OPENED:
+                raise OSError(errno.EINVAL, "not a regular file", path) from error
+            raise
         try:
             found = os.read(descriptor, _CHUNK)  # EISDIR for a directory; an empty answer needs a second look
             if len(found) < _CHUNK and found:

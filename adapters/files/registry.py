@@ -18,8 +18,8 @@ from tenure.adapters.errors import TenureError
 from tenure.machines.entry import Entry, number, parse_entry, render_entry
 
 _BLANK: Final = " \t\n\r"
-_LONGEST_INTEGER: Final = 400
-"""Digits beyond which a number is infinite to JavaScript, and beyond any use to us."""
+_LONGEST_INTEGER: Final = 308
+"""Digits beyond which a number may be infinite to JavaScript, and then is none; so it is read as a double."""
 _NAMES: Final = {bool: "true or false", int: "a number", float: "a number", str: "a string", list: "an array"}
 
 

@@ -201,10 +201,10 @@ def look(ports: Ports, path: str) -> Standing:
     if not names:
         return Standing("damaged", problem="an empty directory stands there")
     if len(names) > 1:
-        return Standing("damaged", problem=f"it holds {len(names)} files: {', '.join(names[:3])}")
+        return Standing("damaged", problem=f"it holds {len(names)} files: {', '.join(map(repr, names[:3]))}")
     name = parse_name(names[0])
     if name is None:
-        return Standing("damaged", problem=f"it holds {names[0]}, which is no owner file")
+        return Standing("damaged", problem=f"it holds {names[0]!r}, which is no owner file")
     try:
         text = ports.files.read(f"{path}/{names[0]}")
     except OSError as error:
@@ -229,7 +229,7 @@ def _held(ports: Ports, name: OwnerName | MarkerName, payload: Payload, me: Proc
         payload.generation,
         not dead,
     )
-    if isinstance(name, MarkerName):
+    if dead and isinstance(name, MarkerName):
         alive = not _claimant_dead(ports, name, me)
         return attrs.evolve(
             found, kind="claimed" if alive else "abandoned", claimant=name.claimant, claimant_alive=alive

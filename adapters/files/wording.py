@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Literal
+from typing import Final, Literal
 
 import attrs
 
@@ -25,6 +25,8 @@ _LIVES = {
     UNKNOWN: "cannot be probed",
 }
 
+_YEAR_MS: Final = 365 * 24 * 3_600_000
+
 
 @attrs.frozen
 class Line:
@@ -41,7 +43,9 @@ def printable(text: str) -> str:
 
 
 def duration(ms: float) -> str:
-    """A duration as people say it."""
+    """A duration as people say it. Others write any number into a file, also such as no float can hold."""
+    if abs(ms) > _YEAR_MS:
+        return "more than a year"
     seconds = abs(ms) / 1000
     if seconds < 120:
         return f"{seconds:.1f} s"
@@ -202,7 +206,7 @@ def _about_entry(look: EntryLook) -> list[str]:
     if look.owner.life == "other namespace":
         said.append(f"{look.key}: its owner is in another pid namespace; its death is not seen from here, only that it "
                     "does not renew")  # fmt: skip
-    elif look.entry.birth is None and not look.expired:
+    elif look.entry.birth is None and not look.expired and not look.endless:
         until = "until it is not renewed" if look.age_ms is not None else "for ever: it has no heartbeat"
         said.append(f"{look.key}: pid {look.owner.pid} recorded no birth (another system wrote it); it counts as alive "
                     f"while any process has that pid, or {until}")  # fmt: skip

@@ -72,6 +72,16 @@ def test_usage_is_status_2_and_says_what(capsys: pytest.CaptureFixture[str], arg
     assert "Traceback" not in said.err
 
 
+def test_a_name_with_control_characters_stays_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """What somebody called a directory neither ends the line nor steers the terminal."""
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["status", f"{tmp_path}/a\n\x1b[31m\udcff\u202e"])
+    assert 2 == ended.value.code
+    assert capsys.readouterr().err.endswith(
+        "a\\n\\x1b[31m\\udcff\\u202e: no such directory; create it first, or name the agent's directory\n"
+    )
+
+
 def test_a_wrong_tlc_is_undetermined_with_the_reason(capsys: pytest.CaptureFixture[str]) -> None:
     assert 3 == tenure("verify", "Transaction", "--tlc", "/nonexistent.jar")
     out = capsys.readouterr().out

@@ -133,6 +133,25 @@ def test_a_heartbeat_from_the_future_is_said(ward: Ward) -> None:
     assert "heartbeat 60.0 s in the future" in text(ward)
 
 
+@pytest.mark.parametrize("heartbeat", ["1" + "0" * 307, "-1" + "0" * 307, "1" + "0" * 400, "1e308", "-1e308"])
+def test_a_heartbeat_that_no_clock_shows_is_said(ward: Ward, heartbeat: str) -> None:
+    """Numbers that others write may be larger than any float; one that JavaScript reads as infinite is none."""
+    ward.processes.start(HOLDER)
+    ward.put(REGISTRY, f'{{"default": {{"pid": {HOLDER}, "heartbeatMs": {heartbeat}, "leaderEpoch": 7}}}}')
+    said = "more than a year" if len(heartbeat) < 400 else "it has no heartbeat"
+    assert said in text(ward)
+
+
+@pytest.mark.parametrize("pid", [0, -1, 1.5])
+def test_an_entry_that_can_neither_die_nor_grow_old_is_a_problem_for_a_person(ward: Ward, pid: float) -> None:
+    """Nobody leads there: tenure lead refuses, and says to remove it."""
+    ward.put(REGISTRY, {"default": {"pid": pid}})
+    assert (f"{REGISTRY}: default.pid is no process",) == look(ward).problems
+    assert "by hand: default.pid is no process" in text(ward)
+    ward.put(REGISTRY, {"default": {"pid": pid, "heartbeatMs": 5}})
+    assert () == look(ward).problems
+
+
 def test_each_key_has_its_line_and_other_programs_keys_are_named_only(ward: Ward) -> None:
     ward.processes.start(HOLDER)
     ward.put(REGISTRY, {"work": ward.entry(), "@other/thing": {"pid": 5}, "Big Key": [1]})
