@@ -14,6 +14,7 @@ from tenure.adapters.files.directory import AgentDirectory
 from tenure.adapters.files.doctor import Doctor, Outcome
 from tenure.adapters.files.guard import GuardBusy, Guarded, GuardedFile
 from tenure.adapters.files.high_water import FIELD
+from tenure.adapters.files.legacy import OldGuards
 from tenure.adapters.files.looks import look_at_guard, look_at_registry
 from tenure.adapters.files.process_state import ProcessState
 from tenure.adapters.files.quarantine import Moved, Quarantine
@@ -84,6 +85,8 @@ def _reclaimed(
             with suppress(GuardBusy):  # somebody else did
                 file.run(lambda _: None)
                 found.append(file.path)
+    with suppress(GuardBusy):
+        found += OldGuards(ports, directory.registry, timings, process).reclaim()
     return tuple(found)
 
 

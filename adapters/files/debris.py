@@ -8,7 +8,8 @@ needs them; but a staged directory and a temporary file are still needed by thei
   it has lain there unchanged for a while;
 * released and stale: whoever moved it away deletes it next, best effort; swept when the payload's process, or the
   claimant, is proven dead, and at once when it is empty, for then nobody needs it;
-* a temporary file: of the pid in its name; swept as an empty staged one.
+* stale, a regular file (a guard of 0.22.0 that was moved away), and a temporary file: of the pid in its name; swept as
+  an empty staged one.
 """
 
 from __future__ import annotations
@@ -92,7 +93,8 @@ def remove_aside(ports: Ports, path: str, known: str = "") -> None:
 def debris(ports: Ports, resource: str) -> tuple[Litter, ...]:
     """What lies beside the guard of `resource`, and whose it is. Changes nothing."""
     directory, _, name = resource.rpartition("/")
-    guards, files = (f"{name}.transaction", f"{name}.transaction.recovery"), _replaced(name)
+    guard, files = f"{name}.transaction", _replaced(name)
+    guards = guard, f"{guard}.recovery", f"{guard}.recovery.migration"
     try:
         names = ports.files.entries(directory)
     except OSError:
@@ -145,8 +147,11 @@ def _judge(
             return Litter(path, "temporary file", pid, _gone(ports, pid), True)
     for guard in guards:
         kind = parse_debris(guard, name)
-        if kind is not None and ports.files.kind(path) == "directory":
+        node = "absent" if kind is None else ports.files.kind(path)
+        if kind is not None and node == "directory":
             return _directory(ports, path, kind, me)
+        if isinstance(kind, Stale) and node == "file":
+            return Litter(path, "stale file", kind.pid, _gone(ports, kind.pid), True)
     return None
 
 
@@ -189,7 +194,7 @@ def _gone(ports: Ports, pid: int) -> bool:
 
 def _remove(files: Files, litter: Litter) -> bool:
     try:
-        if litter.what == "temporary file":
+        if litter.what.endswith(" file"):
             files.unlink(litter.path)
             return True
         for name in files.entries(litter.path):

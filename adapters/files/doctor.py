@@ -16,7 +16,8 @@ from tenure.adapters.errors import TenureError
 from tenure.adapters.files.directory import AgentDirectory
 from tenure.adapters.files.examine import Blocker, Damage, Findings, examine
 from tenure.adapters.files.guard import GuardBusy, GuardDamaged, Guarded, GuardedFile, GuardLost
-from tenure.adapters.files.looks import GuardLook, look_at_guard
+from tenure.adapters.files.legacy import OldGuards
+from tenure.adapters.files.looks import look_at_guard
 from tenure.adapters.files.process_state import ProcessState
 from tenure.adapters.files.quarantine import Moved, Quarantine
 from tenure.adapters.files.timings import DEFAULT, Timings
@@ -78,6 +79,7 @@ class Doctor:
         self._timings = timings
         self._recovery = GuardedFile(ports, directory.recovery_guard, timings, process=process)
         self._ownership = GuardedFile(ports, directory.registry, timings, process=process)
+        self._old = OldGuards(ports, directory.registry, timings, process)
         self._quarantine = Quarantine(ports, directory, timings)
         self._first: tuple[Damage, ...] = ()
         self._blockers: tuple[Blocker, ...] = ()
@@ -108,8 +110,8 @@ class Doctor:
         found = self._examine()
         if not found.damage:
             legacy = look_at_guard(self._ports, self._directory.guard)
-            if legacy.form == "file" and legacy.kind == "abandoned":
-                self._recovery.run(lambda _: self._reclaim_file())
+            if "file" in (legacy.form, look_at_guard(self._ports, f"{legacy.path}.recovery").form):
+                self._recovery.run(lambda _: self._old.clear(self._quarantine.move_file))
             return False
         self._first = self._first or found.damage
         if found.led_elsewhere and not found.names & {GUARD, REGISTRY}:
@@ -150,7 +152,7 @@ class Doctor:
             if GUARD in self.data.seen:
                 self._take(MoveGuard())
                 self._quarantine_guard()
-            self._reclaim_file()
+            self._old.clear(self._quarantine.move_file)
         except (OSError, TenureError) as error:
             self._fail(f"{self._directory.guard} could not be moved: {error}")
             return
@@ -235,13 +237,6 @@ class Doctor:
             self._quarantine.move(look.path)
         else:
             self._quarantine.move_file(look.path)
-
-    def _reclaim_file(self) -> None:
-        """Take away a regular-file guard of 0.22.0 whose holder is proven dead, and its neighbours (locks.md 3.3)."""
-        for path in (self._directory.guard, f"{self._directory.guard}.recovery"):
-            look: GuardLook = look_at_guard(self._ports, path)
-            if look.form == "file" and look.kind == "abandoned":
-                self._quarantine.move_file(path)
 
     def _so_far(self) -> str:
         moved = self._quarantine.moved

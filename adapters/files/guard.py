@@ -23,14 +23,21 @@ T = TypeVar("T")
 
 
 class GuardedFile:
-    """One resource, and the guard `<resource>.transaction` around it. Thread-safe; not re-entrant (K13)."""
+    """One resource, and the guard around it: `<resource>.transaction`, or another beside that at `path`. Thread-safe;
+    not re-entrant (K13)."""
 
     def __init__(
-        self, ports: Ports, resource: str, timings: Timings = DEFAULT, *, process: ProcessState | None = None
+        self,
+        ports: Ports,
+        resource: str,
+        timings: Timings = DEFAULT,
+        *,
+        process: ProcessState | None = None,
+        path: str | None = None,
     ) -> None:
         self.ports = ports
         self.resource = resource
-        self.path = f"{resource}.transaction"
+        self.path = f"{resource}.transaction" if path is None else path
         self.timings = timings
         self._process = process
 

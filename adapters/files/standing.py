@@ -238,7 +238,8 @@ def _held(ports: Ports, name: OwnerName | MarkerName, payload: Payload, me: Proc
 
 
 def _legacy(ports: Ports, path: str, me: Process) -> Standing:
-    """A regular file, as version 0.22.0 of the other system left it: nobody enters beside it here (locks.md 3.3)."""
+    """A regular file, as version 0.22.0 of the other system makes it (locks.md 3.3): held while its process lives; when
+    that is dead nobody enters beside it here until it is healed."""
     try:
         payload = read_payload(ports, path)
     except OSError as error:
@@ -246,15 +247,14 @@ def _legacy(ports: Ports, path: str, me: Process) -> Standing:
     if payload is None:
         return Standing("damaged", problem="a regular file stands there, and is no guard of version 0.22.0 either")
     dead = proven_dead(payload.birth, ports.processes.sighting(payload.pid), me)
-    whose = f"pid {payload.pid}, which {'is dead' if dead else 'lives'}"
     return Standing(
-        "damaged",
+        "damaged" if dead else "held",
         payload.pid,
         payload.birth,
         payload.acquired_at_ms,
         payload.generation,
         not dead,
-        problem=f"a guard of version 0.22.0, a regular file, of {whose}",
+        problem=f"a guard of version 0.22.0, a regular file, of pid {payload.pid}, which is dead" if dead else "",
     )
 
 

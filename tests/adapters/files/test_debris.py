@@ -54,6 +54,21 @@ def test_the_debris_of_the_dead_goes_and_that_of_the_living_stays() -> None:
     assert room.left() == [f"owners.json.transaction{name}" for name in sorted(kept)]
 
 
+def test_a_file_guard_of_an_old_version_that_was_moved_away_goes_with_whoever_moved_it() -> None:
+    room = Room()
+    member = room.member(2)
+    room.first.start(5)
+    suspects: dict[str, int] = {}
+    assert isinstance(room.inner, MemoryFiles)
+    for number, guard in enumerate((GUARD, f"{GUARD}.recovery", f"{GUARD}.recovery.migration")):
+        for pid in (5, 6):
+            room.inner.create(f"{guard}.stale.{pid}.{UUID[:-1]}{number}", payload(9))
+    assert () == sweep(member.ports, RESOURCE, suspects)
+    room.clock.advance(UNCHANGED_MS + 1)
+    assert 3 == len(sweep(member.ports, RESOURCE, suspects))
+    assert [True] * 3 == [".stale.5." in name for name in room.left()]
+
+
 def test_what_names_nobody_lies_a_while_first() -> None:
     """An empty staged directory is made a moment before its file; a temporary file a moment before it is renamed."""
     room = Room()

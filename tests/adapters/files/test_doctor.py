@@ -12,7 +12,7 @@ from tenure.adapters.errors import TenureError
 from tenure.adapters.files.care import Report, as_json, care, lines
 from tenure.adapters.files.directory import AgentDirectory
 from tenure.adapters.files.doctor import Doctor
-from tenure.adapters.files.guard import GuardedFile
+from tenure.adapters.files.guard import GuardBusy, GuardedFile
 from tenure.adapters.files.process_state import ProcessState
 from tenure.adapters.files.status import status
 from tenure.adapters.ports import Killed
@@ -193,6 +193,42 @@ def test_a_file_guard_whose_holder_lives_stays(ward: Ward) -> None:
     assert before == ward.tree()
     assert "not-needed" == report.outcome.kind
     assert ("held", (HOLDER,)) == (report.after.guard.kind, report.after.guard.live)
+
+
+@pytest.mark.parametrize("damaged", [True, False])
+def test_a_file_guard_that_somebody_is_clearing_away_is_left_to_them(ward: Ward, damaged: bool) -> None:
+    """They have seen the file, and move away what stands there next: it must not be the guard of a newcomer (3.3)."""
+    ward.put(GUARD, ward.payload())
+    ward.processes.start(88)
+    ward.guard(f"{GUARD}.recovery", pid=88)
+    if damaged:
+        ward.put(REGISTRY, TORN)
+    before = ward.tree()
+    if damaged:
+        outcome = Doctor(ward.ports(), DIRECTORY, FAST).heal()
+        assert ("blocked", True) == (outcome.kind, "held by pid 88" in outcome.why)
+    else:
+        with pytest.raises(GuardBusy, match="held by pid 88"):
+            treat(ward)
+    assert before == ward.tree()
+
+
+def test_a_file_guard_beside_a_damaged_neighbour_is_for_a_person(ward: Ward) -> None:
+    ward.put(GUARD, ward.payload())
+    ward.files.make_directories(f"{GUARD}.recovery")
+    with pytest.raises(TenureError, match=r"recovery: an empty directory stands there: .* by hand"):
+        treat(ward)
+    assert "file" == ward.files.kind(GUARD)
+
+
+def test_the_guards_of_old_versions_healing_that_dead_processes_left_go(ward: Ward) -> None:
+    ward.guard(f"{GUARD}.recovery.migration")
+    ward.put(f"{GUARD}.recovery", ward.payload())
+    assert "recovered" == treat(ward).outcome.kind
+    assert {"owners.json.transaction.recovery"} == set(quarantined(ward))
+    ward.guard(f"{GUARD}.recovery")
+    assert (f"{GUARD}.recovery",) == treat(ward).swept
+    assert ["recovery"] == [name for name in ward.files.entries(STATE) if not name.startswith("runtime")]
 
 
 def test_a_file_guard_that_has_become_a_directory_guard_is_left_alone(ward: Ward) -> None:
