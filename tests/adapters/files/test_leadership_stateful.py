@@ -34,6 +34,8 @@ class Actor:
     member: Member
     paused: bool = False
     looks: list[tuple[int, Saw]] = attrs.field(factory=list)
+    turned_at: int = -1
+    """When it had a turn last."""
 
     @property
     def sends(self) -> bool:
@@ -105,6 +107,7 @@ class Leaderships(RuleBasedStateMachine):
         actor = self.actors[name]
         if not actor.paused:
             self.alive(name, actor.member.lead.pump)
+            actor.turned_at = self.room.clock.fence_ms()
 
     def alive(self, name: str, act: Callable[[], object]) -> None:
         """Do something as `name`, which may die of it."""
@@ -245,6 +248,15 @@ class Leaderships(RuleBasedStateMachine):
         look (V11)."""
         sending = [actor for actor in self.actors.values() if actor.sends and self.has_looked(actor)]
         assert len(sending) <= 1, "two send"
+
+    @invariant()
+    def works_run_alone(self) -> None:
+        """LossStopsPolling, V11: who could see that another owns, or that its own lease has passed, runs no work."""
+        running = [actor for actor in self.actors.values() if actor.member.work.running and not actor.paused]
+        assert len([actor for actor in running if self.has_looked(actor)]) <= 1, "two work"
+        for actor in running:
+            if actor.turned_at == self.room.clock.fence_ms():
+                assert not actor.member.lead.lease.lease_passed(), "works under a lease that has passed"
 
     def has_looked(self, actor: Actor) -> bool:
         """Whether it owns, or has seen the registry since the last takeover."""
