@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 
+import attrs
 import pytest
 
 from tenure.adapters.errors import TenureError
-from tenure.adapters.files import lease_steps, passage, replacing
+from tenure.adapters.files import high_water, lease_steps, passage, polling_steps, replacing, standing
 from tenure.adapters.files.lease import LeaseRuntime
 from tenure.adapters.files.lease_steps import Transaction
 from tenure.adapters.files.passage import Passage
+from tenure.adapters.files.polling import Polling
 from tenure.adapters.files.replacing import WriteFailed, replace_file
 from tenure.adapters.files.timings import Timings
 from tenure.adapters.ports import Ports
-from tenure.adapters.verify.bind import guard, lease
+from tenure.adapters.verify.bind import guard, lease, polling
 from tenure.adapters.verify.bind.explore import Found, Limits, explore
+from tenure.machines import poller
+from tenure.machines import polling_messages as own
 from tenure.machines.file_calls import Call, Claimed, Looked, Moved, MovedAway, Observed, Published, Report, Reread
 from tenure.machines.file_transaction import FRESH_ATTEMPT
 from tenure.machines.guard_name import marker, render_name
@@ -96,7 +100,7 @@ def _takes_a_live_one_for_dead(patch: Patch) -> None:
     original = Passage._observe
 
     def observe(self: Passage[None]) -> Calls:
-        seen = passage.observe(self.ports, self.path, self.me)
+        seen = standing.observe(self.ports, self.path, self.me)
         if not seen.verifiable:
             return original(self)
         self._drop_staged()
@@ -119,7 +123,7 @@ def _moves_unclaimed(patch: Patch) -> None:
 
 def _leaks_when_tidying_fails(patch: Patch) -> None:
     """R8 failed, and the guard that was won stays."""
-    original = passage.neighbour_alive
+    original = standing.neighbour_alive
 
     def tidy(self: Passage[None], call: Call) -> Calls:
         try:
@@ -168,7 +172,7 @@ def test_the_guard_as_it_is_is_green() -> None:
 
 def _swallows_the_sync(patch: Patch) -> None:
     """A mark that could not be synced is taken for durable."""
-    original = lease_steps.raise_mark
+    original = high_water.raise_mark
 
     def raise_mark(ports: Ports, path: str, epoch: int, known: int, timings: Timings) -> None:
         with suppress(WriteFailed):
@@ -264,6 +268,81 @@ def test_the_lease_as_it_is_is_green() -> None:
     """The same without a mutation."""
     for setting in {setting for _, setting in LEASE.values()}:
         found = explore(lease.LeaseBinding(setting), Limits(60_000, 60))
+        assert ((), "") == (found.story, found.limit)
+
+
+# -- polling ----------------------------------------------------------------------------------------------------------
+
+
+def _starts_without_the_lease(patch: Patch) -> None:
+    """A loop begins outside of the transaction that finds the lease still ours (S25)."""
+
+    def begin(self: Polling, call: polling_steps.Call) -> None:
+        if self.loop_phase == "pending" and self.loops.live == 0:
+            self._turn_loop(poller.Begin(True))
+            self.work.start(1)
+            self._answer(own.Launched(), own.Returned(False), "Begin")
+
+    patch.setattr(Polling, "_begin", begin)
+
+
+def _takes_every_look_for_mine(patch: Patch) -> None:
+    """A look that shows another owner counts as one that shows the own entry (S26)."""
+    original = Polling._looked
+
+    def looked(self: Polling, message: own.Refreshed | own.Checked, action: str, **args: object) -> None:
+        original(self, attrs.evolve(message, saw="mine", passed=False), action, **args)
+
+    patch.setattr(Polling, "_looked", looked)
+
+
+def _takes_a_failed_acquire_for_denied(patch: Patch) -> None:
+    """An acquire that raised counts as refused, though the entry may be there (K9)."""
+
+    def acquire(self: Polling, call: polling_steps.Call) -> None:
+        with suppress(TenureError):
+            original(self, call)
+
+    def failed(self: Polling, message: own.Happening, late: own.Returned, action: str, **args: object) -> object:
+        told = own.Denied(0) if isinstance(message, own.AcquireFailed) else message
+        return answer(self, told, late, action, **args)
+
+    original, answer = Polling._acquire, Polling._answer
+    patch.setattr(Polling, "_answer", failed)
+    patch.setattr(Polling, "_acquire", acquire)
+
+
+def _forgets_to_stop_watching(patch: Patch) -> None:
+    """The watchers go on when the run is over."""
+    original = Polling._perform
+
+    def perform(self: Polling, output: own.Output) -> None:
+        if output != "stop_watchers":
+            original(self, output)
+
+    patch.setattr(Polling, "_perform", perform)
+
+
+POLLING: dict[str, tuple[Mutation, polling.Setting]] = {
+    "starts without the lease": (_starts_without_the_lease, polling.Setting(2, "start force")),
+    "takes every look for mine": (_takes_every_look_for_mine, polling.Setting(2, "start force")),
+    "takes a failed acquire for denied": (_takes_a_failed_acquire_for_denied, polling.Setting(2, "start busy")),
+    "forgets to stop watching": (_forgets_to_stop_watching, polling.Setting(2, "start stop")),
+}
+
+
+@pytest.mark.parametrize("name", POLLING)
+def test_polling_that_does_otherwise_is_found(name: str, monkeypatch: Patch) -> None:
+    """Each is a behaviour that `PollingOwnership` does not have."""
+    mutate, setting = POLLING[name]
+    mutate(monkeypatch)
+    _is_red(explore(polling.PollingBinding(setting), Limits(60_000, 60)))
+
+
+def test_polling_as_it_is_is_green() -> None:
+    """The same without a mutation."""
+    for setting in {setting for _, setting in POLLING.values()}:
+        found = explore(polling.PollingBinding(setting), Limits(60_000, 60))
         assert ((), "") == (found.story, found.limit)
 
 

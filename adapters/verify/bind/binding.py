@@ -64,6 +64,8 @@ class Move:
     ends: frozenset[int] = frozenset()
     starts: frozenset[int] = frozenset()
     twin: tuple[tuple[str, tuple[Hashable, ...]], ...] = ()
+    assumed: bool = False
+    """It befalls the world only where the twin lets it: an assumption on the environment, and no behaviour of ours."""
 
 
 STUTTER: Final = ("", ())
@@ -77,9 +79,13 @@ class Binding(ABC, Generic[S]):
     """Phases that the adapter passes without a call of its own: the twin may be ahead there as well."""
     ticking: ClassVar[bool] = False
     """Whether a look at the clock is a call."""
+    constants: ClassVar[tuple[type, ...]] = ()
+    """Classes whose instances decide nothing: counts, say."""
     late: ClassVar[tuple[tuple[str, tuple[Hashable, ...]], ...]] = ()
     """Actions of the twin's environment that may come later there than here: time that went by before something was
     written has gone by after it, too."""
+    commands: ClassVar[frozenset[str]] = frozenset()
+    """Actions of a participant that somebody tells it to take: the twin is not ahead by one of them."""
     twin: Twin[S]
     participants: tuple[Participant, ...]
     budget: int
@@ -131,6 +137,11 @@ class Binding(ABC, Generic[S]):
         """Whether no other participant can tell this call or what it does, nor make a difference to it: it need not be
         interleaved with theirs."""
         return call.name == "sleep_ms"
+
+    def settled(self, call: Call) -> bool:
+        """Whether a participant that makes this call is in the middle of nothing: it has read nothing yet of what its
+        next step rests on, so that the twin is not ahead either."""
+        return False
 
     def me(self, pid: int, birth: int) -> Process:
         """The process as it knows itself."""

@@ -15,7 +15,7 @@ from tenure.adapters.verify.bind.calls import Answer, Call, Got
 from tenure.adapters.verify.bind.disk import Disks, identities
 from tenure.adapters.verify.bind.fingerprint import Fingerprints
 from tenure.adapters.verify.bind.replay import ControlledPorts, Learner, Local, NotDeterministic, Replay
-from tenure.adapters.verify.bind.track import Tracker
+from tenure.adapters.verify.bind.track import Exact, Tracker
 from tenure.models.world import S
 
 DEAD = -1
@@ -62,7 +62,7 @@ class Explorer(Generic[S]):
         self.limits = limits or Limits()
         self.disks = Disks()
         self.tracker = Tracker(binding)
-        self.fingerprints = Fingerprints((Ports, ControlledPorts, Replay, Binding))
+        self.fingerprints = Fingerprints((Ports, ControlledPorts, Replay, Binding, *binding.constants))
         self.learners: dict[tuple[int, int], Learner] = {}
         self.shared: dict[World, Hashable] = {}
         self.named: dict[tuple[int, int, int], frozenset[int]] = {}
@@ -112,7 +112,7 @@ class Explorer(Generic[S]):
         situation = Situation(world, (DEAD,) * count, (1,) * count, self.binding.budget)
         for i in range(count):
             situation = self._place(situation, i, self._learner(i, 1).start())
-        number = self.tracker.start(self._shared(world), self._phases(situation), situation.left)
+        number = self.tracker.start(self._shared(world))
         if number is None:
             return "the twin has no initial state like this world"
         for i in range(count):
@@ -127,11 +127,17 @@ class Explorer(Generic[S]):
     def _begun(self, situation: Situation, number: int, i: int) -> int | None:
         """The twin's states after what participant `i` does before its first call."""
         observed = self._local(situation, i).observed
-        if observed == self.binding.at_rest:
-            return number
         shared = self._shared(situation.world)
-        name = self.binding.participants[i].name
-        return self.tracker.told(number, name, shared, shared, observed, self._phases(situation), situation.left)
+        return self.tracker.told(
+            number,
+            self.binding.participants[i].name,
+            shared,
+            shared,
+            None if observed == self.binding.at_rest else observed,
+            self._phases(situation),
+            situation.left,
+            self._exact(situation),
+        )
 
     def _learner(self, i: int, birth: int) -> Learner:
         found = self.learners.get((i, birth))
@@ -230,6 +236,7 @@ class Explorer(Generic[S]):
             changed,
             self._phases(after),
             after.left,
+            self._exact(after),
         )
         if found is None:
             return (*self._story(source), shown, *self._why(number, name, before.world, after.world, changed))
@@ -251,10 +258,18 @@ class Explorer(Generic[S]):
                 after = attrs.evolve(after, births=births)
                 after = self._place(after, i, self._learner(i, process[1]).start())
         shared = self._shared(after.world)
-        found = self.tracker.befallen(number, move.twin, shared, self._phases(after), after.left)
+        seen = tuple(
+            (self.binding.participants[i].name, self._local(before, i).observed)
+            for i in (self._waiting(before) if move.assumed else ())
+        )
+        found = self.tracker.befallen(
+            number, move.twin, shared, self._phases(after), after.left, self._exact(after), seen
+        )
         for i, participant in enumerate(self.binding.participants):
             if found is not None and participant.pid in move.starts:
                 found = self._begun(after, found, i)
+        if found is None and move.assumed:
+            return None
         if found is None:
             why = f"the twin has no {' or '.join(n for n, _ in move.twin) or 'stuttering'} that leads there"
             return (*self._story(source), move.label, why)
@@ -300,9 +315,17 @@ class Explorer(Generic[S]):
         found: list[str | None] = []
         for i, local in enumerate(situation.locals):
             here = None if local == DEAD else self._local(situation, i)
-            going = here is not None and here.call is not None
+            going = here is not None and here.call is not None and not self.binding.settled(here.call)
             found.append(str(here.observed[0]) if going and isinstance(here.observed, tuple) else None)  # type: ignore[union-attr]
         return tuple(found)
+
+    def _exact(self, situation: Situation) -> Exact:
+        """What the twin's participants have to be that are in the middle of nothing."""
+        return tuple(
+            (self.binding.participants[i].name, self._local(situation, i).observed)
+            for i in self._waiting(situation)
+            if self.binding.settled(self._call(situation, i))
+        )
 
     def _reach(
         self, situation: Situation, number: int, source: int, label: str, queue: deque[int] | None = None

@@ -150,8 +150,7 @@ class GuardBinding(Binding[State]):
         )
 
     def contents(self) -> Contents:
-        found: dict[str, bytes | None] = {"/agent": None}
-        return found | START[self.setting.start]
+        return {"/agent": None, **START[self.setting.start]}
 
     def _neighbour(self) -> str:
         return {"neighbour": "dead", "live neighbour": "live"}.get(self.setting.start, "none")
@@ -175,6 +174,9 @@ class GuardBinding(Binding[State]):
             return call.name == "sleep_ms" or not self.setting.sweeps
         paths = [arg for arg in call.args if isinstance(arg, str)]
         return not self.setting.sweeps and bool(paths) and all(path.startswith(ASIDE) for path in paths)
+
+    def settled(self, call: Call) -> bool:
+        return call.name == "inside"
 
     # -- comparing ----------------------------------------------------------------------------------------------------
 
@@ -287,8 +289,8 @@ BOUND: Final[Mapping[str, Bound]] = {
     "reuse": _bound(20_000, budget=2, attempts=1, reuse=True),
     "claimed": _bound(5_000, budget=1, attempts=1, start="claimed", errors=1),
     "neighbour": _bound(5_000, budget=1, attempts=1, start="neighbour", errors=1),
-    "empty": _bound(1_000, budget=1, attempts=1, start="empty"),
-    "damaged": _bound(1_000, budget=1, attempts=1, start="damaged"),
+    "empty": _bound(200, budget=1, attempts=1, start="empty"),
+    "damaged": _bound(200, budget=1, attempts=1, start="damaged"),
     "again": _bound(5_000, True, budget=1, attempts=1, rounds=(2, 1)),
     "sweep": _bound(5_000, True, budget=1, attempts=1, sweeps=True),
     "abandoned": _bound(5_000, True, budget=1, attempts=1, start="abandoned"),

@@ -212,9 +212,9 @@ class LeaseBinding(Binding[State]):
             case "leave":
                 extra = attrs.evolve(extra, guard="nobody")
             case "effect":
-                extra = attrs.evolve(extra, fence=call.args[0])
+                extra = attrs.evolve(extra, fence=_epoch(call))
             case "send" if extra.flights[place] == 0:
-                flights = tuple(call.args[0] if n == place else sent for n, sent in enumerate(extra.flights))
+                flights = tuple(_epoch(call) if n == place else sent for n, sent in enumerate(extra.flights))
                 extra = attrs.evolve(extra, flights=flights)
             case "send":
                 pass
@@ -271,6 +271,9 @@ class LeaseBinding(Binding[State]):
             return True  # what is created and removed has a name of its own
         return call.name == "kind" and DIRECTORY.state.startswith(str(call.args[0]))
 
+    def settled(self, call: Call) -> bool:
+        return call.name in ("choose", "begin")
+
     # -- comparing ----------------------------------------------------------------------------------------------------
 
     def observe(self, frames: Sequence[types.FrameType]) -> Hashable:
@@ -321,6 +324,12 @@ def lease_of(value: object, world: World, ticks: int) -> Lease:
     return Lease(_name(entry.owner), ordered(entry.leader_epoch), age, clock, life)
 
 
+def _epoch(call: Call) -> int:
+    (epoch,) = call.args
+    assert isinstance(epoch, int)
+    return epoch
+
+
 def _name(owner: Owner) -> str:
     return owner.instance_id or "?"
 
@@ -336,7 +345,9 @@ BOUND: Final[Mapping[str, Bound]] = {
     "pause": _bound(
         10_000, budget=1, menu=(("acquire", "refresh", "commit", "send"), _ALL[:3]), count=(2, 1), pauses=True
     ),
-    "restart": _bound(5_000, budget=1, menu=(("acquire", "commit"), ("acquire", "elect")), reuse=True),
+    "restart": _bound(
+        5_000, budget=1, menu=(("acquire", "commit"), ("acquire", "elect")), count=(2, 1), reuse=True
+    ),
     "all": _bound(50_000, True, budget=1, menu=(_ALL, _ALL), count=(2, 2), pauses=True),
     "restarts": _bound(
         100_000, True, budget=2, menu=(("acquire", "refresh", "release", "commit", "send"), ("acquire", "elect")),

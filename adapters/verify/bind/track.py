@@ -14,6 +14,9 @@ from tenure.models.world import S
 DEPTH: Final = 5
 """Steps of one machine that one answer may cause."""
 
+Exact = tuple[tuple[str, Hashable], ...]
+"""Participants, with what they have been observed to be."""
+
 Action = tuple[str, Callable[..., Iterable[S]], tuple[Any, ...]]
 
 
@@ -28,7 +31,7 @@ class Tracker(Generic[S]):
         self.sets: list[frozenset[S]] = []
         self.index: dict[frozenset[S], int] = {}
         self.known: dict[Hashable, int | None] = {}
-        self.next: dict[tuple[S, str, Hashable], tuple[S, ...]] = {}
+        self.next: dict[tuple[S, str, Hashable, bool], tuple[S, ...]] = {}
         self.ends: dict[tuple[S, str, Hashable, Hashable], tuple[S, ...]] = {}
         self.late = [(self.by_label[label], label[1]) for label in binding.late]
 
@@ -41,10 +44,10 @@ class Tracker(Generic[S]):
             self.sets.append(found)
         return number
 
-    def start(self, shared: Hashable, phases: tuple[str | None, ...], left: int) -> int | None:
+    def start(self, shared: Hashable) -> int | None:
         """The initial states that agree with the world."""
         states = {s for s in self.binding.twin.initial() if self.binding.shared_in(s) == shared}
-        return self.add(self._close(states, shared, phases, left)) if states else None
+        return self.add(states) if states else None
 
     def told(
         self,
@@ -55,17 +58,18 @@ class Tracker(Generic[S]):
         observed: Hashable | None,
         phases: tuple[str | None, ...],
         left: int,
+        exact: Exact,
     ) -> int | None:
         """After a step of `participant`: what is shared was `before`, is `shared`; `observed` is what its machine has
         become, None for no change. `phases` are those of the participants that go on. None: there is no such state."""
-        key = (number, participant, before == shared, shared, observed, phases, left)
+        key = (number, participant, before == shared, shared, observed, phases, left, exact)
         if key not in self.known:
             states: Iterable[S] = self.sets[number]
             if before != shared:
                 states = self._visible(states, participant, shared, observed)
             if observed is not None:
                 states = self._become(states, participant, shared, observed)
-            self.known[key] = self._closed(states, shared, phases, left)
+            self.known[key] = self._closed(states, shared, phases, left, exact)
         return self.known[key]
 
     def befallen(
@@ -75,11 +79,16 @@ class Tracker(Generic[S]):
         shared: Hashable,
         phases: tuple[str | None, ...],
         left: int,
+        exact: Exact,
+        observed: Exact = (),
     ) -> int | None:
         """After something befell the world that is one of these actions to the twin (nothing, if there are none)."""
-        key = (number, actions, shared, phases, left)
+        key = (number, actions, shared, phases, left, exact, observed)
         if key not in self.known:
+            self.binding.hint(shared, None)
             states: Iterable[S] = self.sets[number]
+            if observed and not self._possible(states, actions, observed):
+                states = ()
             if actions:
                 states = {
                     t
@@ -88,8 +97,23 @@ class Tracker(Generic[S]):
                     for t in (self.by_label[name, args](s, *args) if name else (s,))
                 }
             states = {s for s in states if self.binding.shared_in(s) == shared}
-            self.known[key] = self._closed(states, shared, phases, left)
+            self.known[key] = self._closed(states, shared, phases, left, exact)
         return self.known[key]
+
+    def _possible(
+        self,
+        states: Iterable[S],
+        actions: tuple[tuple[str, tuple[Hashable, ...]], ...],
+        observed: Exact,
+    ) -> bool:
+        """Whether one of the actions can be taken where nobody is ahead."""
+        return any(
+            True
+            for s in states
+            if all(self.binding.agrees(s, name, seen) for name, seen in observed)
+            for name, args in actions
+            for _ in self.by_label[name, args](s, *args)
+        )
 
     def explain(self, number: int, participant: str) -> list[str]:
         """For a story: some states of the set, what the participant could do in them, and what its guards refuse."""
@@ -104,7 +128,7 @@ class Tracker(Generic[S]):
                 refused.update(found.guards)
             return found
 
-        twin.step = listening
+        twin.step = listening  # type: ignore[assignment]
         try:
             self.binding.hint(None, None)
             for state in list(self.sets[number])[:3]:
@@ -119,13 +143,17 @@ class Tracker(Generic[S]):
 
     # -- steps --------------------------------------------------------------------------------------------------------
 
-    def _after(self, state: S, participant: str, hint: Hashable) -> tuple[S, ...]:
-        """All that the twin's participant can do next."""
-        key = (state, participant, hint)
+    def _after(self, state: S, participant: str, hint: Hashable, ahead: bool = False) -> tuple[S, ...]:
+        """All that the twin's participant can do next; what it can do by itself, where it is ahead."""
+        key = (state, participant, hint, ahead)
         found = self.next.get(key)
         if found is None:
             found = self.next[key] = tuple(
-                t for _, body, args in self.own[participant] for t in body(state, *args) if t != state
+                t
+                for name, body, args in self.own[participant]
+                if not (ahead and name in self.binding.commands)
+                for t in body(state, *args)
+                if t != state
             )
         return found
 
@@ -144,7 +172,7 @@ class Tracker(Generic[S]):
                     paid = attrs.evolve(after, budget=after.budget + 1)  # type: ignore[misc, attr-defined]
                     for late in body(paid, *args):
                         if same(late) == shared:
-                            ends[attrs.evolve(late, budget=after.budget)] = None  # type: ignore[attr-defined]
+                            ends[attrs.evolve(late, budget=after.budget)] = None  # type: ignore[attr-defined, misc]
             found = self.ends[key] = tuple(ends)
         return found
 
@@ -187,8 +215,15 @@ class Tracker(Generic[S]):
             frontier = later
         return found
 
-    def _closed(self, states: Iterable[S], shared: Hashable, phases: tuple[str | None, ...], left: int) -> int | None:
-        kept = {s for s in states if self.binding.spent(s, left)}
+    def _closed(
+        self, states: Iterable[S], shared: Hashable, phases: tuple[str | None, ...], left: int, exact: Exact
+    ) -> int | None:
+        binding = self.binding
+        kept = {
+            s
+            for s in states
+            if binding.spent(s, left) and all(binding.agrees(s, name, observed) for name, observed in exact)
+        }
         return self.add(self._close(kept, shared, phases, left)) if kept else None
 
     def _close(self, states: set[S], shared: Hashable, phases: tuple[str | None, ...], left: int) -> set[S]:
@@ -205,7 +240,7 @@ class Tracker(Generic[S]):
             for name, among in allowed.items():
                 if binding.phase_in(state, name) not in among:
                     continue
-                for after in self._after(state, name, hint):
+                for after in self._after(state, name, hint, ahead=True):
                     if after not in states and binding.shared_in(after) == shared and binding.spent(after, left):
                         states.add(after)
                         frontier.append(after)
