@@ -44,6 +44,7 @@ from tenure.machines.leader_messages import (
     Refresh,
     Release,
     Resolve,
+    Resume,
     RunEffect,
     Runtime,
     Send,
@@ -107,6 +108,9 @@ class LeaderElectionChart(StateMachine):
     )
     force = idle.to(minting, cond=[*_READ, "not_of_my_process", "owner_was_shown"], on="take_forced")
     supersede = idle.to(minting, cond=[*_READ, "reload_takes_over", "newer_generation"], on="take_superseding")
+    resume = idle.to(minting, cond=[*_READ, "still_the_one_left", "still_over"], on="take_resumed") | idle.to(
+        minting, cond=[*_READ, "still_the_one_left", "newer_generation"], on="take_resumed"
+    )
     mint = minting.to(raising, cond=["above_high_water", "above_entry"], on="raise_mark")
     abandon = minting.to(idle, on="give_up")
     raised = raising.to(placing, cond=["mark_is_durable"], on="place") | raising.to(idle, on="give_up")
@@ -255,7 +259,7 @@ class LeaderElectionChart(StateMachine):
 
     @staticmethod
     @guard(Law.PROOF)
-    def still_over(data: Runtime, message: Elect) -> bool:
+    def still_over(data: Runtime, message: Elect | Resume) -> bool:
         """Proof: the lease is still over at commit time. Without it a leader that has refreshed is evicted."""
         sight = message.sight
         return classify(sight.entry, sight, data.me.process, data.me.stale_ms) == STALE
@@ -275,10 +279,17 @@ class LeaderElectionChart(StateMachine):
 
     @staticmethod
     @guard(Law.FRESH)
-    def newer_generation(data: Runtime, message: Supersede) -> bool:
+    def newer_generation(data: Runtime, message: Supersede | Resume) -> bool:
         """Fresh: only the newer supersedes. Without it two runtimes of a process take from each other in turns."""
         entry = message.sight.entry
         return entry is not None and supersedes(entry, data.me.process, data.me.cwd, data.generation)
+
+    @staticmethod
+    @guard(Law.FENCE)
+    def still_the_one_left(data: Runtime, message: Resume) -> bool:
+        """Fence: a resume takes exactly the owner it saw. Without it a session start takes a newcomer's lease."""
+        entry = message.sight.entry
+        return entry is not None and same_owner(data.shown, entry.owner)
 
     @staticmethod
     @guard(Law.FRESH)
@@ -376,6 +387,10 @@ class LeaderElectionChart(StateMachine):
     @staticmethod
     def take_superseding(data: Runtime, message: Supersede) -> Answer:
         return attrs.evolve(data, mode="superseding"), ()
+
+    @staticmethod
+    def take_resumed(data: Runtime, message: Resume) -> Answer:
+        return attrs.evolve(data, mode="resume"), ()
 
     @staticmethod
     def raise_mark(data: Runtime, message: Mint) -> Answer:

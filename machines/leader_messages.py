@@ -46,7 +46,7 @@ class Runtime:
 
     `tenure` is owned in the phases owner, renewing, deleting and committing; it is intended in raising and placing,
     and nobody knows which in doubtful. `shown` is the owner that was seen last; `mode` how the key is being acquired:
-    plain, election, forced, superseding; `stamp_ms` the lease that is being written.
+    plain, election, forced, superseding, resume; `stamp_ms` the lease that is being written.
     """
 
     me: Me
@@ -115,6 +115,14 @@ class Supersede:
     """A newer runtime of the owner's process takes over (A3)."""
 
     event: ClassVar[str] = "supersede"
+    sight: Sight
+
+
+@attrs.frozen(cache_hash=True)
+class Resume:
+    """A session takes up the lease that it saw left behind, by a dead process or an older runtime (9.4)."""
+
+    event: ClassVar[str] = "resume"
     sight: Sight
 
 
@@ -215,7 +223,7 @@ class Die:
     event: ClassVar[str] = "die"
 
 
-Deciding = Look | Acquire | Elect | Force | Supersede | Resolve | Refresh | Release | Commit
+Deciding = Look | Acquire | Elect | Force | Supersede | Resume | Resolve | Refresh | Release | Commit
 Happening = Deciding | Start | Mint | Abandon | Raised | Settle | Landed | Send | Switch | Die
 
 

@@ -32,6 +32,7 @@ from tenure.machines.leader_messages import (
     Refresh,
     Release,
     Resolve,
+    Resume,
     RunEffect,
     Runtime,
     Send,
@@ -171,6 +172,7 @@ CONFIGS: Mapping[str, Config] = {
     "clock": _config(_apart("a", "b"), "clock pause", 1, 3),
     "foreign": _config(_apart("a"), "foreign clock pause force", 3, 3),
     "sibling": _config(_KEYS, "switch tear", 1, 3),
+    "resume": _config(_PAIR, "foreign resume", 3, 4),
 }
 """The configurations of the manifest by name; each equals `spec/LeaderElection_<name>.cfg`."""
 
@@ -249,6 +251,7 @@ class LeaderElection(World[State]):
             Action("Elect", self._elect, each),
             Action("Force", self._force, each),
             Action("Supersede", self._supersede, each),
+            Action("Resume", self._resume, each),
             Action("Mint", self._mint, each),
             Action("Abandon", self._abandon, each),
             Action("Raise", self._raise, each),
@@ -541,6 +544,9 @@ class LeaderElection(World[State]):
     def _supersede(self, state: State, runtime: str) -> Iterable[State]:
         return self._decide(state, runtime, Supersede, "minting")
 
+    def _resume(self, state: State, runtime: str) -> Iterable[State]:
+        return self._decide(state, runtime, Resume, "minting", "resume")
+
     def _mint(self, state: State, runtime: str) -> Iterable[State]:
         if state.guard != runtime:
             return
@@ -728,6 +734,7 @@ class LeaderElection(World[State]):
             "ReplaceOnlyObserved_S15": self._live_kept,
             "ReplaceOnlyObserved_S16": self._elected_over_seen,
             "ReplaceOnlyObserved_S17": self._newcomer_kept,
+            "ReplaceOnlyObserved_S33": self._resumed_over_seen,
         }
 
     def eventually(self) -> Mapping[str, LeadsTo[State] | tuple[LeadsTo[State], ...]]:
@@ -888,6 +895,14 @@ class LeaderElection(World[State]):
             return True
         node = before.node[won[0]]
         return node.mode != "election" or node.shown.owner != "none" or won[1].owner == "none"
+
+    def _resumed_over_seen(self, before: State, after: State) -> bool:
+        won = self._won(before, after)
+        if won is None:
+            return True
+        runtime, was = won
+        node = before.node[runtime]
+        return node.mode != "resume" or (was.owner != "none" and node.shown == Id(was.owner, was.epoch))
 
     def _deserted(self, state: State, key: str) -> bool:
         lease = state.entry[key]

@@ -4,7 +4,7 @@
 (* Runtimes of processes that come and go share a registry.  The state and  *)
 (* the world are in OwnerRegistry, what a runtime does in                   *)
 (* RegistryOperations; here is what must hold.                              *)
-(* (locks.md 4-7 and 14.2-3; S11-S24 and V9 of 15-16.)                      *)
+(* (locks.md 4-7, 9.4 and 14.2-3; S11-S24, S33 and V9 of 15-16.)            *)
 EXTENDS RegistryOperations
 
 Init ==
@@ -34,6 +34,7 @@ Next ==
     \/ \E r \in Runtimes : Elect(r)
     \/ \E r \in Runtimes : Force(r)
     \/ \E r \in Runtimes : Supersede(r)
+    \/ \E r \in Runtimes : Resume(r)
     \/ \E r \in Runtimes : Mint(r)
     \/ \E r \in Runtimes : Abandon(r)
     \/ \E r \in Runtimes : Raise(r)
@@ -82,7 +83,7 @@ TypeOK ==
                            /\ node[r].generation \in 0..Cardinality(Runtimes)
                            /\ node[r].key \in Keys
                            /\ node[r].own \in {"fresh", "passed"}
-                           /\ node[r].mode \in {"none", "plain", "election", "forced", "superseding"}
+                           /\ node[r].mode \in {"none", "plain", "election", "forced", "superseding", "resume"}
     /\ fence \in [Keys -> 0..MaxEpoch]
     /\ evicted \subseteq Runtimes
     /\ budget \in 0..Budget
@@ -151,8 +152,11 @@ ReplaceOnlyObserved_S16 == [][\A r \in Runtimes :
 (* To have seen nobody is no leave to replace a newcomer. *)
 ReplaceOnlyObserved_S17 == [][\A r \in Runtimes :
     Wins(r) /\ node[r].mode = "election" /\ node[r].shown.owner = "none" => Replaced(r).owner = "none"]_vars
-ReplaceOnlyObserved == /\ ReplaceOnlyObserved_S12 /\ ReplaceOnlyObserved_S15
-                       /\ ReplaceOnlyObserved_S16 /\ ReplaceOnlyObserved_S17
+(* A resume creates no entry where there is none, and replaces nobody but the owner that it saw. *)
+ReplaceOnlyObserved_S33 == [][\A r \in Runtimes :
+    Wins(r) /\ node[r].mode = "resume" => Replaced(r).owner # "none" /\ node[r].shown = Id(Replaced(r))]_vars
+ReplaceOnlyObserved == /\ ReplaceOnlyObserved_S12 /\ ReplaceOnlyObserved_S15 /\ ReplaceOnlyObserved_S16
+                       /\ ReplaceOnlyObserved_S17 /\ ReplaceOnlyObserved_S33
 
 (* A lease that nobody keeps in time does not stay so while a living runtime may have it. *)
 Deserted(k) ==

@@ -69,6 +69,15 @@ Supersede(r) ==
     /\ Decides(r, "minting", "superseding", Snapshot)
     /\ UNCHANGED budget
 
+(* Fence: a session resumes the very lease that it saw left behind, if that is over or an older runtime's. *)
+Resume(r) ==
+    LET e == Seen(r) IN
+    /\ node[r].phase = "idle" /\ Reads(r)
+    /\ Guard("still_the_one_left", e.owner # "none" /\ node[r].shown = Id(e))
+    /\ Guard("still_over", Stale(r, e)) \/ Guard("newer_generation", Newer(r, e))
+    /\ Spend("resume")
+    /\ Decides(r, "minting", "resume", Snapshot)
+
 (* Fresh: an epoch above the mark and above what stands there; the least one will do. *)
 Fits(r, n) ==
     /\ Guard("above_high_water", highwater < n /\ n <= MaxEpoch)

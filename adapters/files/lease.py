@@ -38,6 +38,7 @@ from tenure.machines.leader_messages import (
     Mint,
     Refresh,
     Release,
+    Resume,
     Send,
     SendEffect,
     Start,
@@ -147,7 +148,7 @@ class LeaseRuntime(LeaseSteps):
         does anything else).
         """
         self._refuse_nested()
-        if mode in ("force", "elect") and self.data.shown != expected:
+        if mode in ("force", "elect", "resume") and self.data.shown != expected:
             self.look()
         self._ensure_parent()
         answer, error = self._run(lambda transaction: self._acquire(transaction, mode, expected))
@@ -220,8 +221,8 @@ class LeaseRuntime(LeaseSteps):
     def _offers(self, mode: AcquireMode, expected: Owner | None, sight: Sight) -> list[Happening]:
         """What the machine is offered, one after the other, until it takes one.
 
-        `force` and `elect` are compared by the machine, with the owner that it remembers as shown: that has to be
-        `expected`. (An election that was shown nobody can only win what is nobody's, whatever is expected.)
+        `force`, `elect` and `resume` are compared by the machine, with the owner that it remembers as shown: that has
+        to be `expected`. (An election that was shown nobody can only win what is nobody's, whatever is expected.)
         """
         shown = self.data.shown
         plain: list[Happening] = [Acquire(sight), Supersede(sight)]
@@ -233,10 +234,7 @@ class LeaseRuntime(LeaseSteps):
             case "elect":
                 return [Elect(sight)] if shown is None or shown == expected else []
             case "resume":
-                # `observed_still_there` of PollingOwnership: the machine here has no event that compares and is
-                # neither an election nor by force.
-                exact = sight.entry is not None and same_owner(sight.entry.owner, expected)
-                return plain if exact else []
+                return [Resume(sight)] if shown == expected else []
             case "supersede":
                 return [Supersede(sight)]
 

@@ -11,7 +11,7 @@ from tenure.machines.lease import Sight, passed, stamped
 MODULE: Final = "LeaderElection"
 _WRITES: Final = {Outcome.SUCCEEDED: "Write", Outcome.FAILED: "FailWrite", Outcome.UNKNOWN: "LoseWrite"}
 _DECISIONS: Final = frozenset(
-    {"Acquire", "Elect", "Force", "Supersede", "Resolve", "Refresh", "Displaced", "Release", "Commit", "Look"}
+    {"Acquire", "Elect", "Force", "Supersede", "Resume", "Resolve", "Refresh", "Displaced", "Release", "Commit", "Look"}
 )
 
 

@@ -15,8 +15,8 @@ T = TypeVar("T")
 AcquireMode = Literal["plain", "force", "elect", "resume", "supersede"]
 """How to acquire (locks.md 7.1). `plain`: what nobody owns, what is over, what an older runtime of this process has.
 `force`: that, or exactly the live owner `expected`. `elect`: nobody's, or exactly `expected` when it is over.
-`resume`: as plain, but only exactly `expected`; it never creates an entry. `supersede`: only what an older runtime of
-this process has."""
+`resume`: exactly `expected`, when it is over or an older runtime's; it never creates an entry. `supersede`: only what
+an older runtime of this process has."""
 
 
 class NotOwner(TenureError):
@@ -57,8 +57,8 @@ class View:
 
 @attrs.frozen
 class Won:
-    """The key is owned. `how`: plain, election, forced, superseding, resolved (a doubt that ended well) or kept (it was
-    owned already and is renewed). `replaced`: the entry that stood there; None where none did, or when kept."""
+    """The key is owned. `how`: plain, election, forced, superseding, resume, resolved (a doubt that ended well) or kept
+    (it was owned already and is renewed). `replaced`: the entry that stood there; None where none did, or when kept."""
 
     epoch: int
     how: str

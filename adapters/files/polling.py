@@ -26,6 +26,7 @@ from tenure.adapters.ports import tell
 from tenure.machines import chart, poller
 from tenure.machines import polling_messages as own
 from tenure.machines.chart import Step
+from tenure.machines.identity import is_me
 
 POLL_MS: Final = 5
 """How often `Work.ready` and `Work.ended` are asked while an answer is awaited and no descriptor announces it."""
@@ -242,7 +243,9 @@ class Polling(PollingSteps):
         if isinstance(answer, Won):
             self._held = None
             self.epoch = answer.epoch
-            self._replaced_stale = answer.replaced is not None and answer.how in ("plain", "election")
+            was, me = answer.replaced, self.lease.data.me.process
+            over = was is not None and not is_me(was.pid, was.birth, me)  # an older runtime's is taken as it is
+            self._replaced_stale = over and answer.how in ("plain", "election", "resume")
             self.counters.acquisitions += 1
             self.counters.acquire_ms = self._now() - began
             self._holds(began)

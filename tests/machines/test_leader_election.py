@@ -36,6 +36,7 @@ from tenure.machines.leader_messages import (
     Refresh,
     Release,
     Resolve,
+    Resume,
     RunEffect,
     Runtime,
     Send,
@@ -251,7 +252,7 @@ def test_a07_within_a_process_only_forward(world: World) -> None:
     old.look()
     assert "idle" == old.phase
     world.passes(LIMIT + 1)
-    for kind in (Acquire, Elect, Force, Supersede):
+    for kind in (Acquire, Elect, Force, Supersede, Resume):
         old.look()
         assert not old.run(kind)
     assert "new" == owner_of(world)
@@ -355,6 +356,56 @@ def test_a50_to_have_seen_nobody_is_no_wildcard(world: World) -> None:
     assert "saw_somebody" in follower.refused
     follower.look()
     assert follower.run(Elect)
+
+
+def test_a38_a_session_resumes_exactly_what_was_left(world: World) -> None:
+    """S33: over what it saw, if that is over; it creates nothing, and takes nothing from whoever came meanwhile."""
+    p, q = Session(world, 1, "p"), Session(world, 2, "q")
+    q.look()
+    assert not q.run(Resume)
+    assert q.refused == ("still_the_one_left",)
+    p.run(Acquire)
+    p.die()
+    assert not q.run(Resume), "it has not seen p"
+
+    q.look()
+    r = Session(world, 3, "r")
+    r.run(Acquire)
+    r.die()
+    assert not q.run(Resume), "r is over as well, but it is not who was seen"
+    assert "r" == owner_of(world)
+    q.look()
+    r = Session(world, 3, "r")
+    assert q.run(Resume)
+    assert Owned("default", 3, "resume") == q.said[-1]
+
+
+def test_a_resume_waits_for_a_living_owner(world: World) -> None:
+    """To have seen an owner is no leave to replace it: not before its lease is over."""
+    p, q = Session(world, 1, "p"), Session(world, 2, "q")
+    p.run(Acquire)
+    q.look()
+    world.passes(LIMIT)
+
+    assert not q.run(Resume)
+    assert {"still_over", "newer_generation"} == set(q.refused)
+    world.passes(1)
+    assert q.run(Resume)
+
+
+def test_a_reload_resumes_the_lease_of_the_older_runtime(world: World) -> None:
+    """9.4: the same process, and exactly the entry that was seen; never back."""
+    old = Session(world, 1, "old")
+    new = Session(world, 1, "new")
+    old.run(Acquire)
+
+    assert not new.run(Resume)
+    new.look()
+    assert new.run(Resume)
+    assert "new" == owner_of(world)
+    old.look()  # learns that it is displaced
+    old.look()
+    assert not old.run(Resume)
 
 
 # -- the holes -------------------------------------------------------------------------------------------------------
@@ -469,7 +520,7 @@ def test_s12_an_unreadable_registry_is_left_alone(world: World) -> None:
     p.run(Acquire)
     world.registry = None
 
-    for session, kinds in ((p, (Refresh, Release, Commit)), (q, (Acquire, Elect, Force, Supersede))):
+    for session, kinds in ((p, (Refresh, Release, Commit)), (q, (Acquire, Elect, Force, Supersede, Resume))):
         session.look()
         for kind in kinds:
             assert not session.run(kind)

@@ -10,7 +10,7 @@ from tenure.adapters.verify.manifest import spec_directory
 from tenure.models.explore import check, explore
 from tenure.models.leader_election import CONFIGS, LeaderElection
 
-SMALL = ("alone", "clock", "foreign", "pair")
+SMALL = ("alone", "clock", "foreign", "pair", "resume")
 with (spec_directory() / "manifest.toml").open("rb") as file:
     PINNED = tomllib.load(file)["LeaderElection"]
 

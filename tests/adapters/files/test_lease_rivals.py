@@ -209,6 +209,31 @@ def test_resume_replaces_exactly_what_was_observed_and_creates_nothing(house: Ho
     assert house.clock.wall == house.registry()["default"]["heartbeatMs"]
 
 
+def test_a_resume_is_compared_at_commit_time(house: House) -> None:
+    """S33: between the look and the transaction another session takes it over, and dies: that is another owner."""
+    gone, other = house.process(1).lease(), house.process(2).lease()
+    won(gone)
+    observed = owner(house)
+    house.die(1)
+    done: list[Won | Held] = []
+
+    def plan(call: Call) -> Fault | None:
+        if call.name == "make_directory" and ".staged." in call.paths[0] and not done:
+            done.append(other.acquire("resume", observed))
+            house.die(2)
+        return None
+
+    lease = house.process(3, plan).lease()
+    lease.look()
+    answer = lease.acquire("resume", observed)
+    assert isinstance(done[0], Won)
+    assert "resume" == done[0].how
+    assert isinstance(answer, Held)
+    assert "stale" == answer.state
+    assert answer.entry is not None
+    assert 2 == answer.entry.pid
+
+
 def test_resume_takes_over_from_an_older_runtime(house: House) -> None:
     """9.4: same process, exactly the entry observed."""
     dweller = house.process(1)

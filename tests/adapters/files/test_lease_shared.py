@@ -11,12 +11,13 @@ import pytest
 from tenure.adapters.errors import TenureError
 from tenure.adapters.files.high_water import MarkDamaged
 from tenure.adapters.files.host import real_ports
-from tenure.adapters.files.lease import LeaseRuntime
+from tenure.adapters.files.lease import LeaseRuntime, Won
 from tenure.adapters.files.posix import PosixFiles
 from tenure.adapters.ports import Recorder
 from tenure.adapters.testing.memory import FakeProcesses
+from tenure.adapters.trace.api import MemoryRecorder, assert_explained
 
-from .lease_house import House, foreign, held, won
+from .lease_house import House, foreign, held, owner, won
 
 
 def test_threads_of_one_runtime(tmp_path: Path) -> None:
@@ -155,6 +156,14 @@ def test_what_is_recorded_is_what_the_twin_calls_it() -> None:
 
     assert [*acquired, "Displaced", "Look"] == recorded(displaced)
 
+    def resumed(lease: LeaseRuntime, house: House) -> None:
+        won(house.process(2).lease())
+        shown = owner(house)
+        house.die(2)
+        assert isinstance(lease.acquire("resume", shown), Won)
+
+    assert ["Look", "Resume", *acquired[1:]] == recorded(resumed)
+
     def damaged(lease: LeaseRuntime, house: House) -> None:
         house.make_state()
         house.inner.create(house.directory.high_water, b"")
@@ -173,3 +182,16 @@ def test_all_events_of_a_transaction_have_its_number() -> None:
     lease.look()
 
     assert [0, 1, 1, 1, 1, 2] == [number for _, _, number in kept.events]
+
+
+def test_a_recorded_resume_is_explained() -> None:
+    """Of what a dead process left, and of what an older runtime has."""
+    house, recorder = House(), MemoryRecorder()
+    gone, dweller = house.process(1, recorder=recorder).lease(), house.process(2, recorder=recorder)
+    old, new = dweller.lease(), dweller.lease()
+    won(gone)
+    shown = owner(house)
+    house.die(1)
+    assert isinstance(old.acquire("resume", shown), Won)
+    assert isinstance(new.acquire("resume", owner(house)), Won)
+    assert_explained(recorder)
