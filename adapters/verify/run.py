@@ -13,7 +13,7 @@ import attrs
 
 from tenure.adapters.tlc import Run, Tlc, TlcMissing, find
 from tenure.adapters.verify import answers, workers
-from tenure.adapters.verify.bind.check import bind_checks, named
+from tenure.adapters.verify.bind.check import BindCheck, bind_checks, named
 from tenure.adapters.verify.cache import Cache, digest, inputs
 from tenure.adapters.verify.checks import (
     STATES,
@@ -269,6 +269,8 @@ def _weight(check: Check) -> float:
             return 500 + 1.5 * config.states
         case ReachCheck():
             return 3_000
+        case BindCheck():
+            return 20_000
         case _:
             return math.inf
 

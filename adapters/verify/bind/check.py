@@ -40,7 +40,7 @@ class BindCheck:
         return ("bind",)
 
     def key(self) -> tuple[str, ...]:
-        found = sources((self.entry.bind or "").partition(":")[0])
+        found = sources((self.entry.bind or "").partition(":")[0], __name__)
         texts = [part for name, path in sorted(found.items()) for part in (name, path.read_text(encoding="utf-8"))]
         return ("bind", self.name, digest(texts))
 
