@@ -78,6 +78,7 @@ class LeaderElections(Instance[State]):
         ["Crash", "Pass", "Age", "SetClock", "ForeignTakes", "ForeignDies", "Tear", "Mend", "Arrive"]
     )
     recycles: ClassVar[bool] = False
+    reorders: ClassVar[bool] = False
     exclusive: ClassVar[bool] = True
 
     def __init__(self, runtimes: Mapping[str, tuple[str, str]], keys: Sequence[str], title: str) -> None:

@@ -5,6 +5,10 @@ the twin's state and what identities stand for. At each place the next event is 
 steps as will do; then other nodes' next events, as far as the order leaves it open; then more far-fetched steps. So a
 trace of what is usual is walked once.
 
+When all ways to explain the last `BACK` events before one that cannot be explained have been tried, that is the
+answer: an explanation of what came long before, unlike the one found, would have to be needed by this event and by
+none between.
+
 Unrecorded steps stand directly before the event that needs them. That loses nothing that matters: a step of a node
 that only looks is needed by that node's next event alone, and one that changes what others see is needed first by
 whoever sees it; what never is needed never is taken.
@@ -28,6 +32,8 @@ NEAR: Final = 12
 """What hidden steps may cost together before another order of the events is tried."""
 PASSES: Final = ((1_000, 300), (0, 3_000), (1, 3_000), (4, 6_000), (16, 12_000))
 """How many far-fetched outcomes a behaviour may have, and after how many dead ends the next pass is made."""
+BACK: Final = 12
+"""How many events before one that nothing explains are explained anew, in every way, before it is given up."""
 LATE: Final = 500
 """How many events back a look may have seen what it says."""
 WINDOW: Final = 48
@@ -100,7 +106,7 @@ class Search(Generic[S]):
 
     def _pass(self, far: int, places: int) -> Found[S]:
         dead: set[tuple[int, frozenset[int], S, frozenset[tuple[str | int, int]], int]] = set()
-        best = -1
+        best = deepest = -1
         furthest: list[Place] = []
         for start in self.instance.initial():
             place = Place(0, frozenset(), start, {}, far)
@@ -112,6 +118,10 @@ class Search(Generic[S]):
                 here, choices = stack[-1]
                 step = next(choices, None)
                 if step is None:
+                    deepest = max(deepest, len(stack))
+                    if len(stack) < deepest - BACK:
+                        self._skipped = True
+                        return Found(None, (), tuple(furthest), "", len(dead))
                     stack.pop()
                     if trail:
                         trail.pop()
@@ -146,6 +156,8 @@ class Search(Generic[S]):
         """The events that could be next, in the order that guides."""
         index, ahead = place.next, place.ahead
         yield index
+        if not self.instance.reorders:
+            return
         merged = self.merged
         pinned = merged.pinned[index]
         waiting = {index}
