@@ -64,6 +64,13 @@ class Running:
 
 
 @attrs.frozen
+class Ended:
+    """COMMAND has ended by itself, with this exit status; what it left in its group is being ended."""
+
+    status: int
+
+
+@attrs.frozen
 class Over:
     """Nothing of COMMAND's group runs. `status`: COMMAND's exit status (128 + n for a signal), None if it never ran.
     `left`: descendants that left the group still run; the lock stays with them. `error`: why it failed."""
@@ -74,8 +81,8 @@ class Over:
     error: str = ""
 
 
-Word = Run | Stop | Forward | Waiting | Prepared | Running | Over
-_KINDS: Final = {kind.__name__: kind for kind in (Run, Stop, Forward, Waiting, Prepared, Running, Over)}
+Word = Run | Stop | Forward | Waiting | Prepared | Running | Ended | Over
+_KINDS: Final = {kind.__name__: kind for kind in (Run, Stop, Forward, Waiting, Prepared, Running, Ended, Over)}
 _CHUNK: Final = 64 * 1024
 
 

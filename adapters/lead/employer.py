@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, Literal
 
 from tenure.adapters.files.work import Ended, NoWork
-from tenure.adapters.lead import group
+from tenure.adapters.lead import channel, group
 from tenure.adapters.lead.channel import Bell, Forward, Over, Prepared, Run, Running, Shared, Stop, Waiting
 from tenure.adapters.lead.guardian import Hired, Work, hire
 from tenure.adapters.lead.lock import holders, state_of
@@ -25,6 +25,7 @@ _LOOK_MS: Final = 3
 _FAREWELL_MS: Final = 2_000
 """How long a dismissed guardian may take to be gone."""
 
+_UNKNOWN_STATUS: Final = 1
 _NAMED: Final = 3
 """How many holders of the lock one line names."""
 
@@ -45,6 +46,8 @@ class GuardedCommand(NoWork):
         self._epoch = 0
         self._pid = 0
         self._stopping = False
+        self._status: int | None = None
+        """COMMAND's exit status, as soon as the guardian knows it."""
         self._said = ""
         self._charge: group.Charge | None = None
         self.state: State = "idle"
@@ -59,7 +62,7 @@ class GuardedCommand(NoWork):
         self.look({})
 
     def start(self, epoch: int) -> None:
-        self._epoch, self._stopping, self.over, self._said = epoch, False, None, ""
+        self._epoch, self._stopping, self._status, self.over, self._said = epoch, False, None, None, ""
         self._ask()
 
     def stop(self) -> None:
@@ -152,6 +155,8 @@ class GuardedCommand(NoWork):
                     self.state, self._pid = "running", pid
                     if self._said:
                         self._say(f"has the lock: pid {pid} runs with epoch {self._epoch}")
+                case channel.Ended(status):
+                    self._status = status
                 case Over():
                     self._finish(word)
 
@@ -160,6 +165,10 @@ class GuardedCommand(NoWork):
         more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
         self._said = f"waiting for the lock {self._work.lock} held by {', '.join(found[:_NAMED])}{more}"
         self._say(self._said)
+
+    def _status_is_lost(self, charge: group.Charge) -> bool:
+        """COMMAND is no child of this process, and its guardian is gone (which may have waited for it before)."""
+        return self._guardian is None and (self._inherits or group.gone(charge.pid))
 
     def _finish(self, word: Over) -> None:
         self.state, self.over, self._charge = "idle", word, None
@@ -175,6 +184,7 @@ class GuardedCommand(NoWork):
             self._say(f"the guardian, pid {guardian.pid}, is gone: this process looks after pid {self._pid} itself")
             if self._charge is None:
                 self._charge = group.Charge(self._pid, self._work.kill_after_ms, self._clock)
+                self._charge.status = self._status
             if self._stopping:
                 self._charge.end("stopped")
         elif self.state == "asked" and self._stopping:
@@ -194,8 +204,9 @@ class GuardedCommand(NoWork):
 
     def _care(self, charge: group.Charge, statuses: Mapping[int, int]) -> None:
         charge.status = statuses.get(charge.pid, charge.status)
-        if charge.status is None and not self._inherits and group.gone(charge.pid):
-            charge.status = 1  # nobody can say how it ended
+        if charge.status is None and not group.is_child(charge.pid) and self._status_is_lost(charge):
+            self._say(f"pid {charge.pid} has ended, and only its guardian knew how")
+            charge.status = _UNKNOWN_STATUS
         if charge.status == group.NOT_STARTED and self.state == "prepared" and not self._stopping:
             self.state, self._charge = "asked", None  # the guardian died before COMMAND could be anything
             return

@@ -233,6 +233,17 @@ def reaped() -> dict[int, int]:
     return found
 
 
+def is_child(pid: int) -> bool:
+    """Whether this is a child, ended or not, that has not been waited for; False where the platform cannot tell."""
+    if not hasattr(os, "waitid"):
+        return False
+    try:
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return True
+
+
 def has_children() -> bool:
     """Whether any child is left, ended or not; False where the platform cannot tell."""
     if not hasattr(os, "waitid"):

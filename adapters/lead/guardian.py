@@ -22,6 +22,7 @@ from tenure.adapters.lead import group
 from tenure.adapters.lead.channel import (
     Bell,
     Channel,
+    Ended,
     Forward,
     Over,
     Prepared,
@@ -118,7 +119,12 @@ class Guardian:
             self._end("stopped")
         statuses = group.reaped()
         if isinstance(self._state, _Runs):
-            self._state.charge.status = statuses.get(self._state.charge.pid, self._state.charge.status)
+            status = statuses.get(self._state.charge.pid)
+            if status is not None:
+                if self._state.charge.why is None:
+                    # Said at once: from now on nobody else can learn it.
+                    self._channel.say(Ended(status))
+                self._state.charge.status = status
         elif self._spare is not None and self._spare.pid in statuses:
             self._spare.close()
             self._spare = None

@@ -191,6 +191,7 @@ class Leads:
         options: Sequence[str] = (),
         directory: Path | None = None,
         ignored: Sequence[int] = (),
+        die_at: str = "",
     ) -> Lead:
         """`tenure lead DIR --lease ... -- COMMAND`."""
         self._count += 1
@@ -205,6 +206,8 @@ class Leads:
             stdout=str(self.root / f"stdout{self._count}"),
             stderr=str(errors),
             ignored=list(ignored),
+            die_at=die_at,
+            flag=str(self.root / f"died{self._count}"),
         )
         return Lead(self._zygote, pid, errors)
 
@@ -293,6 +296,12 @@ class Leads:
     def lock(self) -> Path:
         """The lock that COMMAND keeps."""
         return self.directory / "tmp" / "telegram" / "lead.lock"
+
+    def beside(self, name: str) -> Leads:
+        """Another directory, whose processes end with this one's."""
+        place = self.root / name
+        place.mkdir()
+        return Leads(self._zygote, place)
 
     def processes(self) -> list[int]:
         """All processes of this test, whatever they did to get away: by their directory, or their environment."""

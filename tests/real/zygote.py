@@ -13,17 +13,44 @@ import select
 import signal
 import sys
 import traceback
+from contextlib import suppress
 
 import tenure.adapters.commands
 import tenure.adapters.files.host
-import tenure.adapters.lead.errand
-import tenure.adapters.lead.supervisor  # noqa: F401
+import tenure.adapters.lead.errand  # noqa: F401
 from tenure.adapters import cli
+from tenure.adapters.files import lease
+from tenure.adapters.lead import employer, group, guardian, lock, supervisor
+
+ROOMS = (lease, lock, group, guardian, employer, supervisor)
 
 
 def say(**fields: object) -> None:
     """Tell the test."""
     os.write(1, (json.dumps(fields) + "\n").encode())
+
+
+def die_at(place: str, flag: str) -> None:
+    """Be killed at a place, ``before|after:Class.method``, once: the process that makes the file `flag` dies."""
+    when, name = place.split(":")
+    name, method = name.split(".")
+    owner = next(vars(room)[name] for room in ROOMS if name in vars(room))
+    original = getattr(owner, method)
+
+    def die() -> None:
+        with suppress(FileExistsError):
+            os.close(os.open(flag, os.O_CREAT | os.O_EXCL))
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def replaced(*arguments: object, **named: object) -> object:
+        if when == "before":
+            die()
+        result = original(*arguments, **named)
+        if when == "after":
+            die()
+        return result
+
+    setattr(owner, method, replaced)
 
 
 def start(request: dict[str, object]) -> None:
@@ -45,6 +72,8 @@ def start(request: dict[str, object]) -> None:
         for descriptor, name in ((1, "stdout"), (2, "stderr")):
             os.dup2(os.open(str(request[name]), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), descriptor)
         os.closerange(3, 64)
+        if request["die_at"]:
+            die_at(str(request["die_at"]), str(request["flag"]))
         cli.main(request["arguments"])  # type: ignore[arg-type]
     except SystemExit as end:
         sys.stderr.flush()
