@@ -16,10 +16,13 @@ from tenure.adapters.verify import manifest
 from tenure.adapters.verify.bind.binding import BROKEN, Binding, Participant, World
 from tenure.adapters.verify.bind.calls import Call, Got, Raised
 from tenure.adapters.verify.bind.check import bind_checks
+from tenure.adapters.verify.bind.controlled import ControlledPorts, uuid_of
 from tenure.adapters.verify.bind.disk import Contents, Disks, identities, identity
-from tenure.adapters.verify.bind.explore import Limits, explore
+from tenure.adapters.verify.bind.explore import explore
 from tenure.adapters.verify.bind.fingerprint import Fingerprints
-from tenure.adapters.verify.bind.replay import ControlledPorts, Learner, NotDeterministic, Program, Replay, uuid_of
+from tenure.adapters.verify.bind.learner import Learner, Program
+from tenure.adapters.verify.bind.replay import NotDeterministic, Replay
+from tenure.adapters.verify.bind.situations import Limits
 from tenure.adapters.verify.effort import Effort
 from tenure.machines.guard_name import marker, render_name
 from tenure.machines.identity import Birth, Process

@@ -18,7 +18,8 @@ from tenure.adapters.files.replacing import WriteFailed, replace_file
 from tenure.adapters.files.timings import Timings
 from tenure.adapters.ports import Ports
 from tenure.adapters.verify.bind import guard, lease, polling
-from tenure.adapters.verify.bind.explore import Found, Limits, explore
+from tenure.adapters.verify.bind.explore import explore
+from tenure.adapters.verify.bind.situations import Found, Limits
 from tenure.machines import poller
 from tenure.machines import polling_messages as own
 from tenure.machines.file_calls import Call, Claimed, Looked, Moved, MovedAway, Observed, Published, Report, Reread

@@ -13,7 +13,7 @@ import attrs
 from tenure.adapters.testing.memory import BOOT
 from tenure.adapters.verify.bind.calls import Answer, Call, Got, Raised
 from tenure.adapters.verify.bind.disk import Contents, Disks
-from tenure.adapters.verify.bind.replay import Program
+from tenure.adapters.verify.bind.learner import Program
 from tenure.machines.identity import GONE, RUNNING, Birth, Process, Sighting
 from tenure.models.world import S
 from tenure.models.world import World as Twin

@@ -9,7 +9,8 @@ from typing import Any, Final
 import attrs
 
 from tenure.adapters.verify.bind.bound import Bound
-from tenure.adapters.verify.bind.explore import Limits, explore
+from tenure.adapters.verify.bind.explore import explore
+from tenure.adapters.verify.bind.situations import Limits
 from tenure.adapters.verify.cache import digest, sources
 from tenure.adapters.verify.checks import Checked, Row, Tools
 from tenure.adapters.verify.effort import Effort

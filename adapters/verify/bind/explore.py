@@ -12,46 +12,14 @@ import attrs
 from tenure.adapters.ports import Ports
 from tenure.adapters.verify.bind.binding import Binding, Move, World
 from tenure.adapters.verify.bind.calls import Answer, Call, Got
+from tenure.adapters.verify.bind.controlled import ControlledPorts
 from tenure.adapters.verify.bind.disk import Disks, identities
 from tenure.adapters.verify.bind.fingerprint import Fingerprints
-from tenure.adapters.verify.bind.replay import ControlledPorts, Learner, Local, NotDeterministic, Replay
+from tenure.adapters.verify.bind.learner import Learner, Local
+from tenure.adapters.verify.bind.replay import NotDeterministic, Replay
+from tenure.adapters.verify.bind.situations import DEAD, Found, Limits, Situation
 from tenure.adapters.verify.bind.track import Exact, Tracker
 from tenure.models.world import S
-
-DEAD = -1
-
-
-@attrs.frozen(cache_hash=True)
-class Situation:
-    """A state of the system: the world, where each participant is, and the faults left."""
-
-    world: World
-    locals: tuple[int, ...]
-    births: tuple[int, ...]
-    left: int
-
-
-@attrs.frozen
-class Limits:
-    """Beyond which there is no verdict."""
-
-    situations: int = 400_000
-    seconds: float = 120.0
-    """Of the processor."""
-
-
-@attrs.frozen
-class Found:
-    """What the exploration found. `story` is empty when every behaviour is one of the twin's; `limit` says which limit
-    was hit."""
-
-    situations: int
-    steps: int
-    locals: int
-    sets: int
-    seconds: float
-    story: tuple[str, ...] = ()
-    limit: str = ""
 
 
 class Explorer(Generic[S]):

@@ -18,8 +18,10 @@ from tenure.adapters.testing.memory import BOOT
 from tenure.adapters.verify.bind.binding import Binding, Move, Participant, World
 from tenure.adapters.verify.bind.bound import Bound
 from tenure.adapters.verify.bind.calls import Call, Raised
+from tenure.adapters.verify.bind.controlled import WALL_MS, ControlledPorts, uuid_of
 from tenure.adapters.verify.bind.disk import Contents, Disks, identity
-from tenure.adapters.verify.bind.replay import WALL_MS, ControlledPorts, Program, Replay, uuid_of
+from tenure.adapters.verify.bind.learner import Program
+from tenure.adapters.verify.bind.replay import Replay
 from tenure.machines.guard_name import (
     MarkerName,
     OwnerName,
@@ -192,12 +194,16 @@ class GuardBinding(Binding[State]):
                 if any(f.f_code is Passage._remove_neighbour.__code__ for f in frames):
                     # The twin looks at the neighbour and removes it in one step; here the machine is a call ahead.
                     return ("tidying", mine, data.saw, payload, name, claim, data.recovered)
+                if any(f.f_code is Passage._release_late.__code__ for f in frames):
+                    # At rest, and all the same it moves what it could not move away before: others can tell.
+                    return (passage.phase, mine, data.saw, payload, name, claim, data.recovered, "late")
                 return (passage.phase, mine, data.saw, payload, name, claim, data.recovered)
         return AT_REST
 
     def agrees(self, state: State, participant: str, observed: Hashable) -> bool:
         n = state.node[participant]
-        return (n.phase, n.id, n.saw, n.payload, n.name, n.claim, n.recovered) == observed
+        seen = observed[: len(AT_REST)] if isinstance(observed, tuple) else None
+        return (n.phase, n.id, n.saw, n.payload, n.name, n.claim, n.recovered) == seen
 
     def phase_in(self, state: State, participant: str) -> str:
         return state.node[participant].phase

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import errno
 import types
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from typing import ClassVar, Final, TypeVar
 
 import attrs
@@ -18,7 +18,6 @@ from tenure.adapters.files.directory import AgentDirectory
 from tenure.adapters.files.high_water import parse_mark
 from tenure.adapters.files.lease import LeaseRuntime
 from tenure.adapters.files.lease_steps import LeaseSteps
-from tenure.adapters.files.lease_values import Inside
 from tenure.adapters.files.process_state import ProcessState
 from tenure.adapters.files.registry import parse_registry
 from tenure.adapters.files.timings import Timings
@@ -35,8 +34,11 @@ from tenure.adapters.verify.bind.binding import (
 )
 from tenure.adapters.verify.bind.bound import Bound
 from tenure.adapters.verify.bind.calls import Answer, Call, Got, Raised
+from tenure.adapters.verify.bind.controlled import MONOTONIC_MS, ControlledPorts
 from tenure.adapters.verify.bind.disk import Contents, Disks
-from tenure.adapters.verify.bind.replay import MONOTONIC_MS, ControlledPorts, Program, Replay
+from tenure.adapters.verify.bind.learner import Program
+from tenure.adapters.verify.bind.lease_operations import OPERATIONS, AbstractGuard
+from tenure.adapters.verify.bind.replay import Replay
 from tenure.machines.entry import parse_entry
 from tenure.machines.identity import Owner
 from tenure.machines.lease import admits, ordered, passed
@@ -75,64 +77,6 @@ class Setting:
     count: tuple[int, int] = (2, 2)
     pauses: bool = False
     reuse: bool = False
-
-
-class AbstractGuard:
-    """One inside at a time, and one that has died lets the next one in."""
-
-    def __init__(self, replay: Replay) -> None:
-        self.replay = replay
-
-    def run(self, operation: Callable[[Inside], T], *, attempts: int | None = None) -> T:
-        try:
-            self.replay.ask("begin")
-        except OSError as error:
-            raise TenureError("the guard is busy") from error
-        try:
-            result = operation(Number())
-        except Exception:
-            self.replay.ask("leave")
-            raise
-        self.replay.ask("leave")
-        return result
-
-
-@attrs.frozen
-class Number:
-    """What the guard tells the operation."""
-
-    number: int = 0
-
-
-def _elect(lease: LeaseRuntime, replay: Replay) -> None:
-    lease.acquire("elect", _shown(lease))
-
-
-def _force(lease: LeaseRuntime, replay: Replay) -> None:
-    lease.acquire("force", _shown(lease))
-
-
-def _send(lease: LeaseRuntime, replay: Replay) -> None:
-    epoch = lease.may_send()
-    if epoch is not None:
-        replay.ask("send", epoch)
-
-
-def _shown(lease: LeaseRuntime) -> Owner | None:
-    entry = lease.look().entry
-    return None if entry is None else entry.owner
-
-
-OPERATIONS: Final[Mapping[str, Callable[[LeaseRuntime, Replay], object]]] = {
-    "acquire": lambda lease, replay: lease.acquire("plain"),
-    "elect": _elect,
-    "force": _force,
-    "refresh": lambda lease, replay: lease.refresh(),
-    "release": lambda lease, replay: lease.release(),
-    "commit": lambda lease, replay: lease.commit(lambda epoch: replay.ask("effect", epoch)),
-    "check": lambda lease, replay: lease.check(),
-    "send": _send,
-}
 
 
 class LeaseBinding(Binding[State]):

@@ -8,35 +8,29 @@ is due later becomes due when the program says so, and whether the lease has pas
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final, TypeVar, cast
 
 import attrs
 
-from tenure.adapters.errors import TenureError
-from tenure.adapters.files.lease import Held, LeaseRuntime, NotOwner, Won
+from tenure.adapters.files.lease import LeaseRuntime
 from tenure.adapters.files.polling import Polling
 from tenure.adapters.files.polling_steps import Counters
-from tenure.adapters.files.timings import Timings
-from tenure.adapters.files.work import Ended, Registered
 from tenure.adapters.verify.bind.binding import BROKEN, CONTENTION, Binding, Move, Participant, World
 from tenure.adapters.verify.bind.bound import Bound
 from tenure.adapters.verify.bind.calls import Answer, Call, Got, Raised
+from tenure.adapters.verify.bind.controlled import ControlledPorts
 from tenure.adapters.verify.bind.disk import Contents, Disks
-from tenure.adapters.verify.bind.replay import ControlledPorts, Program, Replay
+from tenure.adapters.verify.bind.learner import Program
+from tenure.adapters.verify.bind.polling_ports import NAME, PID, BoundLease, BoundRegistration, BoundWork
+from tenure.adapters.verify.bind.replay import Replay
 from tenure.machines import polling_messages as own
 from tenure.machines.chart import Step, step
-from tenure.machines.entry import Entry as RegistryEntry
-from tenure.machines.identity import Owner
-from tenure.machines.leader_messages import Me, Runtime
 from tenure.machines.polling_ownership import POLLING_OWNERSHIP
 from tenure.models.polling_ownership import NONE, Config, Entry, PollingOwnership, State
 
 T = TypeVar("T")
 
-NAME: Final = "new"
-PID: Final = 100
-TIMINGS: Final = Timings(delay_ms=1_000, check_ms=1_000, refresh_ms=2_000)
 COMMANDS: Final[Mapping[str, own.Happening]] = {
     "start": own.Start(True, True),
     "stop": own.Stop(),
@@ -66,100 +60,6 @@ class Setting:
     budget: int
     causes: str
     thread_mode: bool = False
-
-
-class BoundLease:
-    """A lease whose operations are calls."""
-
-    def __init__(self, controlled: ControlledPorts, replay: Replay) -> None:
-        self._ask = replay.ask
-        self.ports = controlled.ports()
-        self.timings = TIMINGS
-        self.node = NAME
-        self.data = Runtime(Me(controlled.me(), None, NAME, TIMINGS.stale_ms), "main")
-        self.epoch = 1
-
-    def acquire(self, mode: str, expected: Owner | None = None) -> Won | Held:
-        answer = self._do("acquire", mode, 0 if expected is None else expected.pid)
-        if answer is None:
-            return Won(1, "plain")
-        owner = Owner(answer, None, None, None) if answer else None
-        entry = None if owner is None else RegistryEntry(owner.pid, None, None, None, None, None)
-        return Held(entry, "active-elsewhere" if answer else "inactive")
-
-    def check(self) -> own.Saw:
-        found: own.Saw = self._ask("check")
-        return found
-
-    def refresh(self, *, attempts: int | None = None) -> own.Saw:
-        found: own.Saw = self._ask("refresh")
-        return found
-
-    def lease_passed(self) -> bool:
-        found: bool = self._ask("passed")
-        return found
-
-    def release(self, *, attempts: int | None = None) -> None:
-        self._do("release")
-
-    def commit(self, effect: Callable[[int], T], *, attempts: int | None = None) -> T:
-        if not self._do("enter"):
-            raise NotOwner("it is another's")
-        result = effect(1)
-        self._do("leave")
-        return result
-
-    def _do(self, name: str, *args: Hashable) -> Any:
-        try:
-            return self._ask(name, *args)
-        except OSError as error:
-            raise TenureError("the guard is busy") from error
-
-
-class BoundWork:
-    """A work whose calls are calls."""
-
-    def __init__(self, replay: Replay) -> None:
-        self._ask = replay.ask
-
-    def attach(self, wake: Callable[[], None]) -> None:
-        return
-
-    def prepare(self, epoch: int) -> None:
-        self._ask("prepare")
-
-    def ready(self) -> bool:
-        return True
-
-    def start(self, epoch: int) -> None:
-        self._ask("work.start")
-
-    def stop(self) -> None:
-        self._ask("work.stop")
-
-    def ended(self) -> Ended | None:
-        found: str | None = self._ask("ended")
-        return None if found is None else Ended(found)
-
-    def clean_up(self) -> None:
-        self._ask("clean_up")
-
-    def fileno(self) -> int:
-        return -1
-
-
-class BoundRegistration:
-    """A registration whose calls are calls."""
-
-    def __init__(self, replay: Replay) -> None:
-        self._ask = replay.ask
-
-    def register(self, owner: Owner | None) -> Registered:
-        found: Registered = self._ask("register")
-        return found
-
-    def unregister(self) -> None:
-        self._ask("unregister")
 
 
 class Twin(PollingOwnership):
