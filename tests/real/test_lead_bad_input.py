@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,26 +26,39 @@ def snapshot(directory: Path) -> dict[str, object]:
     return found
 
 
-def refused(leads: Leads, named: str, *command: str, **options: object) -> None:
-    """A lead with this input ends with one line that names it, and changes nothing."""
+def refusal(leads: Leads, named: str, *command: str, **options: object) -> Callable[[], None]:
+    """Start a lead with this input; the answer checks that it ends with one line that names it, and changes nothing."""
     before = snapshot(leads.directory)
     lead = leads.start(*(command or ("touch", str(leads.directory / "ran"))), **options)  # type: ignore[arg-type]
-    assert lead.ends() == 2, lead.said
-    assert len(lead.said.splitlines()) == 1, lead.said
-    assert named in lead.said
-    assert before == snapshot(leads.directory)
-    leads.until(lambda: not leads.processes())
+
+    def check() -> None:
+        assert lead.ends() == 2, lead.said
+        assert len(lead.said.splitlines()) == 1, lead.said
+        assert named in lead.said
+        assert before == snapshot(leads.directory)
+        leads.until(lambda: not leads.processes())
+
+    return check
+
+
+def refused(leads: Leads, named: str, *command: str, **options: object) -> None:
+    """A lead with this input is refused."""
+    refusal(leads, named, *command, **options)()
 
 
 REGISTRIES = ['{"default": {"pid": 1', "[1]", '"text"', "", '{"default": {"pid": 1.5}}', '{"default": {"pid": -4}}']
 
 
-@pytest.mark.parametrize("text", REGISTRIES)
-def test_a_damaged_registry(leads: Leads, text: str) -> None:
+def test_a_damaged_registry(leads: Leads) -> None:
     """Torn, no object, empty, an implausible pid: nobody can tell who leads."""
-    leads.registry.parent.mkdir(parents=True)
-    leads.registry.write_text(text)
-    refused(leads, "owners.json")
+    checks = []
+    for number, text in enumerate(REGISTRIES):
+        room = leads.beside(str(number))
+        room.registry.parent.mkdir(parents=True)
+        room.registry.write_text(text)
+        checks.append(refusal(room, "owners.json"))
+    for check in checks:
+        check()
 
 
 def test_a_damaged_mark(leads: Leads) -> None:
@@ -63,14 +77,18 @@ GUARDS: dict[str, dict[str, str]] = {
 }
 
 
-@pytest.mark.parametrize("name", GUARDS)
-def test_an_unverifiable_guard(leads: Leads, name: str) -> None:
+def test_an_unverifiable_guard(leads: Leads) -> None:
     """Somebody may be inside: nobody enters."""
-    guard = leads.registry.with_name("owners.json.transaction")
-    guard.mkdir(parents=True)
-    for file, text in GUARDS[name].items():
-        (guard / file).write_text(text)
-    refused(leads, "owners.json.transaction")
+    checks = []
+    for name, files in GUARDS.items():
+        room = leads.beside(name)
+        guard = room.registry.with_name("owners.json.transaction")
+        guard.mkdir(parents=True)
+        for file, text in files.items():
+            (guard / file).write_text(text)
+        checks.append(refusal(room, "owners.json.transaction"))
+    for check in checks:
+        check()
 
 
 def test_a_guard_that_is_a_link(leads: Leads) -> None:
@@ -113,16 +131,18 @@ def test_a_read_only_directory(leads: Leads) -> None:
     refused(leads, str(leads.directory))
 
 
-@pytest.mark.parametrize("profile", ["main", "Work", "a-b", "x" * 33])
-def test_a_profile_that_is_no_name(leads: Leads, profile: str) -> None:
+def test_a_profile_that_is_no_name(leads: Leads) -> None:
     """Names are those of locks.md 1."""
-    refused(leads, f"profile '{profile}'", options=["--profile", profile])
+    profiles = ["main", "Work", "a-b", "x" * 33]
+    for check in [refusal(leads, f"profile '{name}'", options=["--profile", name]) for name in profiles]:
+        check()
 
 
-@pytest.mark.parametrize("command", ["no-such-command", "./no-such-command", "/no/such/command"])
-def test_a_command_that_is_not_there(leads: Leads, command: str) -> None:
+def test_a_command_that_is_not_there(leads: Leads) -> None:
     """Found before there is anything to lead."""
-    refused(leads, f"{command}: command not found", command)
+    commands = ["no-such-command", "./no-such-command", "/no/such/command"]
+    for check in [refusal(leads, f"{command}: command not found", command) for command in commands]:
+        check()
 
 
 def test_no_command(leads: Leads) -> None:
@@ -133,10 +153,11 @@ def test_no_command(leads: Leads) -> None:
     assert list(leads.directory.iterdir()) == []
 
 
-@pytest.mark.parametrize("options", [["--lease", "0"], ["--lease", "soon"], ["--kill-after", "-1"], ["--leas", "1"]])
-def test_options_that_are_none(leads: Leads, options: list[str]) -> None:
+def test_options_that_are_none(leads: Leads) -> None:
     """Usage."""
-    assert leads.start("true", lease=None, options=options).ends() == 2
+    options = [["--lease", "0"], ["--lease", "soon"], ["--kill-after", "-1"], ["--leas", "1"]]
+    for lead in [leads.start("true", lease=None, options=each) for each in options]:
+        assert lead.ends() == 2
     assert list(leads.directory.iterdir()) == []
 
 
