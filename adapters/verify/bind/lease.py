@@ -53,7 +53,7 @@ PIDS: Final = {100: "a", 200: "b"}
 PROCESSES: Final = {100: "x", 200: "y"}
 TIMINGS: Final = Timings(rename_attempts=1, delay_ms=0, rename_delay_ms=0)
 TICK_MS: Final = TIMINGS.stale_ms + 1
-COMMANDS: Final = frozenset({"force", "release"})
+COMMANDS: Final = frozenset({"force", "release", "resume"})
 """Operations that cost the twin of its budget."""
 
 
@@ -92,7 +92,7 @@ class LeaseBinding(Binding[State]):
         self.setting = setting
         self.budget = setting.budget
         runtimes = {name: (process, KEY) for name, process in zip(NAMES, PROCESSES.values(), strict=True)}
-        causes = frozenset({"crash", "pause", "force", "write", "release"})
+        causes = frozenset({"crash", "pause", "force", "write", "release", "resume"})
         self.twin = LeaderElection(Config(runtimes, (KEY,), causes, setting.budget, 99), off)
         self.participants = tuple(
             Participant(name, pid, self._program(name, count))
@@ -292,6 +292,7 @@ BOUND: Final[Mapping[str, Bound]] = {
     "restart": _bound(
         5_000, budget=1, menu=(("acquire", "commit"), ("acquire", "elect")), count=(2, 1), reuse=True
     ),
+    "resume": _bound(2_000, budget=2, menu=(("acquire", "resume"), ("resume",)), count=(1, 1), reuse=True),
     "all": _bound(50_000, True, budget=1, menu=(_ALL, _ALL), count=(2, 2), pauses=True),
     "restarts": _bound(
         100_000, True, budget=2, menu=(("acquire", "refresh", "release", "commit", "send"), ("acquire", "elect")),

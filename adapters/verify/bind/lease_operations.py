@@ -51,6 +51,10 @@ def _force(lease: LeaseRuntime, replay: Replay) -> None:
     lease.acquire("force", _shown(lease))
 
 
+def _resume(lease: LeaseRuntime, replay: Replay) -> None:
+    lease.acquire("resume", _shown(lease))
+
+
 def _send(lease: LeaseRuntime, replay: Replay) -> None:
     epoch = lease.may_send()
     if epoch is not None:
@@ -66,6 +70,7 @@ OPERATIONS: Final[Mapping[str, Callable[[LeaseRuntime, Replay], object]]] = {
     "acquire": lambda lease, replay: lease.acquire("plain"),
     "elect": _elect,
     "force": _force,
+    "resume": _resume,
     "refresh": lambda lease, replay: lease.refresh(),
     "release": lambda lease, replay: lease.release(),
     "commit": lambda lease, replay: lease.commit(lambda epoch: replay.ask("effect", epoch)),
