@@ -25,6 +25,7 @@ from tenure.machines import polling_messages as own
 from tenure.machines.file_calls import Call, Claimed, Looked, Moved, MovedAway, Observed, Published, Report, Reread
 from tenure.machines.file_transaction import FRESH_ATTEMPT
 from tenure.machines.guard_name import marker, render_name
+from tenure.machines.leader_election import LEADER_ELECTION
 from tenure.machines.leader_messages import Outcome
 
 Patch = pytest.MonkeyPatch
@@ -243,6 +244,11 @@ def _releases_without_asking(patch: Patch) -> None:
     patch.setattr(LeaseRuntime, "release", release)
 
 
+def _resumes_without_comparing(patch: Patch) -> None:
+    """Takes what is over, whether it is what was seen or not (S33)."""
+    patch.setattr(lease_steps, "LEADER_ELECTION", LEADER_ELECTION.without("still_the_one_left"))
+
+
 _PLAIN = (("acquire", "refresh"), ("acquire",))
 LEASE: dict[str, tuple[Mutation, lease.Setting]] = {
     "swallows the sync": (_swallows_the_sync, lease.Setting(1, _PLAIN, (1, 1))),
@@ -253,6 +259,10 @@ LEASE: dict[str, tuple[Mutation, lease.Setting]] = {
     "releases without asking": (
         _releases_without_asking,
         lease.Setting(1, (("acquire",), ("release",)), (1, 1)),
+    ),
+    "resumes without comparing": (
+        _resumes_without_comparing,
+        lease.Setting(2, (("acquire",), ("resume",)), (1, 1)),
     ),
 }
 
