@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 import types
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextlib import suppress
+from pathlib import Path
 
 import attrs
 import pytest
@@ -341,6 +343,16 @@ def test_faults_are_bounded_by_the_budget() -> None:
 
 
 # -- the manifest -----------------------------------------------------------------------------------------------------
+
+
+def test_a_manifest_that_names_nothing_runnable_is_a_problem(tmp_path: Path) -> None:
+    """Neither a name nor a reason: the stage fails for it, and is not passed over."""
+    shutil.copytree(manifest.spec_directory(), tmp_path, dirs_exist_ok=True)
+    path = tmp_path / "manifest.toml"
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace("tenure.adapters.verify.bind.guard:BOUND", "none"), encoding="utf-8")
+    problems = manifest.load(tmp_path)["FileTransaction"].problems
+    assert ["bind"] == [problem.stage for problem in problems]
 
 
 def test_every_module_says_what_bind_and_real_run() -> None:
