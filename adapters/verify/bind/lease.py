@@ -7,6 +7,7 @@ mark of epochs and everything else are calls. Which operation comes next is a ca
 from __future__ import annotations
 
 import errno
+import json
 import types
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from typing import ClassVar, Final, TypeVar
@@ -34,7 +35,7 @@ from tenure.adapters.verify.bind.binding import (
 )
 from tenure.adapters.verify.bind.bound import Bound
 from tenure.adapters.verify.bind.calls import Answer, Call, Got, Raised
-from tenure.adapters.verify.bind.controlled import MONOTONIC_MS, ControlledPorts
+from tenure.adapters.verify.bind.controlled import MONOTONIC_MS, WALL_MS, ControlledPorts
 from tenure.adapters.verify.bind.disk import Contents, Disks
 from tenure.adapters.verify.bind.learner import Program
 from tenure.adapters.verify.bind.lease_operations import OPERATIONS, AbstractGuard
@@ -52,6 +53,24 @@ NAMES: Final = ("a", "b")
 PIDS: Final = {100: "a", 200: "b"}
 PROCESSES: Final = {100: "x", 200: "y"}
 TIMINGS: Final = Timings(rename_attempts=1, delay_ms=0, rename_delay_ms=0)
+FOREIGN_PID: Final = 300
+FOREIGN_EPOCH: Final = 5
+START: Final[Mapping[str, Contents]] = {
+    "empty": {},
+    "torn": {DIRECTORY.registry: b'{"main": {"pid": 3'},
+    "foreign": {
+        DIRECTORY.registry: json.dumps(
+            {
+                KEY: {
+                    "pid": FOREIGN_PID,
+                    "instanceId": "foreign",
+                    "heartbeatMs": WALL_MS,
+                    "leaderEpoch": FOREIGN_EPOCH,
+                }
+            }
+        ).encode()
+    },
+}
 TICK_MS: Final = TIMINGS.stale_ms + 1
 COMMANDS: Final = frozenset({"force", "release", "resume"})
 """Operations that cost the twin of its budget."""
@@ -77,6 +96,23 @@ class Setting:
     count: tuple[int, int] = (2, 2)
     pauses: bool = False
     reuse: bool = False
+    start: str = "empty"
+    """What the registry is at first: empty, torn, or with the entry of a process of the other system (foreign)."""
+
+
+class Twin(LeaderElection):
+    """The twin, which begins with what the registry is at first."""
+
+    def __init__(self, config: Config, start: str, off: Collection[str]) -> None:
+        super().__init__(config, off)
+        self.start = start
+
+    def initial(self) -> Iterable[State]:
+        for state in super().initial():
+            if self.start == "foreign":
+                foreign = Lease("foreign", FOREIGN_EPOCH, "fresh", "right", "alive")
+                state = attrs.evolve(state, entry=state.entry.set(KEY, foreign))
+            yield attrs.evolve(state, readable=self.start != "torn")
 
 
 class LeaseBinding(Binding[State]):
@@ -93,7 +129,7 @@ class LeaseBinding(Binding[State]):
         self.budget = setting.budget
         runtimes = {name: (process, KEY) for name, process in zip(NAMES, PROCESSES.values(), strict=True)}
         causes = frozenset({"crash", "pause", "force", "write", "release", "resume"})
-        self.twin = LeaderElection(Config(runtimes, (KEY,), causes, setting.budget, 99), off)
+        self.twin = Twin(Config(runtimes, (KEY,), causes, setting.budget, 99), setting.start, off)
         self.participants = tuple(
             Participant(name, pid, self._program(name, count))
             for (pid, name), count in zip(PIDS.items(), setting.count, strict=True)
@@ -130,10 +166,12 @@ class LeaseBinding(Binding[State]):
     # -- the world ----------------------------------------------------------------------------------------------------
 
     def contents(self) -> Contents:
-        return dict.fromkeys(("/agent", "/agent/tmp", DIRECTORY.state))
+        found: dict[str, bytes | None] = dict.fromkeys(("/agent", "/agent/tmp", DIRECTORY.state))
+        return {**found, **START[self.setting.start]}
 
     def initial(self, disks: Disks) -> World:
-        return attrs.evolve(super().initial(disks), extra=Extra())
+        world = super().initial(disks)
+        return attrs.evolve(world, processes=(*world.processes, (FOREIGN_PID, True, 1)), extra=Extra())
 
     def outcomes(
         self, disks: Disks, world: World, participant: Participant, call: Call
@@ -189,7 +227,7 @@ class LeaseBinding(Binding[State]):
             guard = "abandoned" if extra.guard == PIDS[pid] else extra.guard
             yield attrs.evolve(move, after=attrs.evolve(move.after, extra=attrs.evolve(extra, guard=guard)))
         for pid, up, birth in world.processes:
-            if not up and self.setting.reuse:
+            if not up and self.setting.reuse and pid in PIDS:
                 after = world.with_process(pid, True, birth + 1)
                 yield Move(
                     f"another process gets pid {pid}, and begins", after, 0,
@@ -259,9 +297,12 @@ def lease_of(value: object, world: World, ticks: int) -> Lease:
     if entry is None:
         return NOBODY
     process = world.process(entry.pid)
-    born = entry.birth.ticks if entry.birth is not None else 0
-    life = "dead" if process is None or not process[0] else "alive" if process[1] == born else "reborn"
-    gone_by = passed(entry.stamp_ms or 0, MONOTONIC_MS + ticks * TICK_MS, TIMINGS.stale_ms)
+    same = process is not None and (entry.birth is None or entry.birth.ticks == process[1])
+    life = "dead" if process is None or not process[0] else "alive" if same else "reborn"
+    if entry.stamp_ms is None:
+        gone_by = passed(int(entry.heartbeat_ms or 0), WALL_MS + ticks * TICK_MS, TIMINGS.stale_ms)
+    else:
+        gone_by = passed(entry.stamp_ms, MONOTONIC_MS + ticks * TICK_MS, TIMINGS.stale_ms)
     # The heartbeat counts for entries without a stamp only. It is read off another clock a moment before the stamp, so
     # that it may be older; here both are one.
     age, clock = ("passed", "passed") if gone_by else ("fresh", "right")
@@ -293,7 +334,15 @@ BOUND: Final[Mapping[str, Bound]] = {
         5_000, budget=1, menu=(("acquire", "commit"), ("acquire", "elect")), count=(2, 1), reuse=True
     ),
     "resume": _bound(2_000, budget=2, menu=(("acquire", "resume"), ("resume",)), count=(1, 1), reuse=True),
+    "torn": _bound(100, budget=1, menu=(("acquire", "force"), ("elect",)), count=(1, 1), start="torn"),
+    "foreign": _bound(
+        2_000, budget=1, menu=(("acquire", "elect"), ("acquire", "force")), count=(1, 1), pauses=True, start="foreign"
+    ),
     "all": _bound(50_000, True, budget=1, menu=(_ALL, _ALL), count=(2, 2), pauses=True),
+    "foreigner": _bound(
+        10_000, True, budget=2, menu=(("acquire", "elect", "refresh"), ("acquire", "force")), count=(2, 1), pauses=True,
+        start="foreign",
+    ),
     "restarts": _bound(
         100_000, True, budget=2, menu=(("acquire", "refresh", "release", "commit", "send"), ("acquire", "elect")),
         count=(2, 1), reuse=True,
