@@ -154,6 +154,12 @@ class Lead:
 class Leads:
     """An agent directory, and the processes of one test in it."""
 
+    STUBBORN = """trap "" TERM INT HUP
+(trap "" TERM INT HUP; while :; do sleep 0.05; done) &
+while :; do sleep 0.05; done
+"""
+    """A COMMAND that forks, and of which nothing minds SIGTERM."""
+
     until = staticmethod(until)
 
     @staticmethod
