@@ -175,7 +175,7 @@ class Instance(ABC, Generic[S]):
     """Actions that no participant takes, which no event can therefore be."""
     recycles: ClassVar[bool] = True
     """Whether the model draws identities again that nothing refers to any more."""
-    reorders: ClassVar[bool] = True
+    reorders: bool = True
     """Whether events outside of transactions may have to be explained in another order than the one that guides.
     Not where they only look (`reads`)."""
     exclusive: ClassVar[bool] = False

@@ -62,6 +62,8 @@ or ``Supersede`` may take as well."""
 TAKING: Final = frozenset({"Acquire", "Elect", "Resume"})
 """What may rest on a lease that has passed: whether it had, by the clock that all processes of a boot share, is said
 in `observed.age`."""
+ALONE: Final = frozenset({"Look", "Start"})
+"""What a runtime may do outside of transactions that is nothing to anybody else."""
 LEAVE: Final = ("Leave",)
 
 
@@ -78,7 +80,6 @@ class LeaderElections(Instance[State]):
         ["Crash", "Pass", "Age", "SetClock", "ForeignTakes", "ForeignDies", "Tear", "Mend", "Arrive"]
     )
     recycles: ClassVar[bool] = False
-    reorders: ClassVar[bool] = False
     exclusive: ClassVar[bool] = True
 
     def __init__(self, runtimes: Mapping[str, tuple[str, str]], keys: Sequence[str], title: str) -> None:
@@ -106,7 +107,9 @@ class LeaderElections(Instance[State]):
                 if event.action == "Start":
                     key_of.setdefault(event.node, key)
         runtimes = {node: (process, key_of.get(node, DEFAULT)) for node, process in processes.items()}
-        return cls(runtimes, sorted(keys | {key for _, key in runtimes.values()}), title)
+        found = cls(runtimes, sorted(keys | {key for _, key in runtimes.values()}), title)
+        found.reorders = any(not e.number and e.action not in ALONE for e in events)
+        return found
 
     def process_of(self, event: Event) -> str:
         return event.process

@@ -106,7 +106,7 @@ class Search(Generic[S]):
 
     def _pass(self, far: int, places: int) -> Found[S]:
         dead: set[tuple[int, frozenset[int], S, frozenset[tuple[str | int, int]], int]] = set()
-        best = deepest = -1
+        best = deepest = floor = -1
         furthest: list[Place] = []
         for start in self.instance.initial():
             place = Place(0, frozenset(), start, {}, far)
@@ -118,8 +118,9 @@ class Search(Generic[S]):
                 here, choices = stack[-1]
                 step = next(choices, None)
                 if step is None:
-                    deepest = max(deepest, len(stack))
-                    if len(stack) < deepest - BACK:
+                    if len(stack) > deepest:
+                        deepest, floor = len(stack), min(len(stack) - BACK, self._since(here.next))
+                    if len(stack) < floor:
                         self._skipped = True
                         return Found(None, (), tuple(furthest), "", len(dead))
                     stack.pop()
@@ -147,6 +148,13 @@ class Search(Generic[S]):
                 stack.append((there, self._choices(there)))
         limit = "the states looked at before one event" if self.instance.cut else ""
         return Found(None, (), tuple(furthest), limit, len(dead))
+
+    def _since(self, index: int) -> int:
+        """How deep the search was when the event could have been first, if its place in the order is open."""
+        if self.merged.pinned[index] or not self.instance.reorders:
+            return self.count
+        before = self.merged.before[index]
+        return next((d for d in range(len(self._trail), 0, -1) if self._trail[d - 1][0] == before), 0)
 
     def label(self, place: Place, index: int) -> Label:
         """The event in the model's terms, at a place."""
