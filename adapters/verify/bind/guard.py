@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import types
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
@@ -53,6 +54,9 @@ BIRTHS: Final = (1, 2, 3)
 FAULTS: Final = frozenset({"crash", "reuse", "rename", "stage", "tidy", "abort"})
 
 
+UNKNOWN: Final = Raised(errno.EIO, done=True)
+
+
 class Twin(FileTransaction):
     """The twin, which draws the identities that the system has drawn, as long as they are fresh to it."""
 
@@ -101,6 +105,8 @@ class Setting:
     reuse: bool = False
     sweeps: bool = False
     rename_attempts: int = 1
+    unknown: bool = False
+    """Whether a rename may fail and be done all the same, as over a network."""
     errors: int = 2
     """How many kinds of error a call may fail with."""
 
@@ -169,7 +175,8 @@ class GuardBinding(Binding[State]):
         return (("Crash", (PIDS[pid],)),)
 
     def faults(self, call: Call) -> tuple[Raised, ...]:
-        return super().faults(call)[: self.setting.errors]
+        found = super().faults(call)[: self.setting.errors]
+        return (*found, UNKNOWN) if call.name == "rename" and self.setting.unknown else found
 
     def private(self, call: Call, observed: Hashable, world: World, left: int) -> bool:
         if call.name == "sleep_ms" or observed == AT_REST:
@@ -299,10 +306,12 @@ BOUND: Final[Mapping[str, Bound]] = {
     "damaged": _bound(200, budget=1, attempts=1, start="damaged"),
     "again": _bound(5_000, True, budget=1, attempts=1, rounds=(2, 1)),
     "sweep": _bound(5_000, True, budget=1, attempts=1, sweeps=True),
+    "unknown": _bound(1_000, budget=1, attempts=1, unknown=True),
+    "unknown recovery": _bound(5_000, True, budget=1, attempts=1, start="neighbour", unknown=True, errors=1),
     "abandoned": _bound(5_000, True, budget=1, attempts=1, start="abandoned"),
-    "abandoned twice": _bound(20_000, True, budget=1, start="abandoned"),
-    "claimed twice": _bound(20_000, True, budget=1, start="claimed"),
-    "two faults": _bound(20_000, True, budget=2, reuse=True),
+    "abandoned twice": _bound(20_000, True, budget=1, start="abandoned", errors=1),
+    "claimed again": _bound(5_000, True, budget=1, attempts=1, start="claimed"),
+    "three faults": _bound(20_000, True, budget=3, attempts=1, reuse=True, errors=1),
     "live neighbour": _bound(20_000, True, budget=1, attempts=1, start="live neighbour"),
 }
 """What the manifest names for the stage `bind`."""
