@@ -3,8 +3,8 @@
 Certain are the order of each node's events, and the order of what was taken inside transactions: those events are
 pinned, and a pinned one is never explained before an earlier pinned one. Two transactions that overlap show as such:
 `at` of the first one's later events is above its number, so that they come after the second one's entry. Everything
-else may have happened at any time between its node's events before and after; the order here is a guide, and the
-search may depart from it.
+else may have happened at any time between its node's events before and after; the order here (by `at`, then `t`) is a
+guide, and the search may depart from it.
 """
 
 from __future__ import annotations
