@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final, TypeVar
 
 from tenure.adapters.errors import TenureError
@@ -85,6 +86,8 @@ class LeaseRuntime(LeaseSteps):
             guard = GuardedFile(ports, directory.registry, timings, process=process)
         identity = Me(me, cwd, name, timings.stale_ms, bus_socket_path, bus_secret)
         super().__init__(ports, directory, key, timings, guard, identity)
+        self._made: tuple[str, ...] = ()
+        """Directories that the last acquisition made."""
         self._tell(Start(generation, previous), 0)
 
     # -- what anybody may ask -----------------------------------------------------------------------------------------
@@ -150,8 +153,12 @@ class LeaseRuntime(LeaseSteps):
         self._refuse_nested()
         if mode in ("force", "elect", "resume") and self.data.shown != expected:
             self.look()
-        self._ensure_parent()
-        answer, error = self._run(lambda transaction: self._acquire(transaction, mode, expected))
+        try:
+            self._ensure_parent()
+            answer, error = self._run(lambda transaction: self._acquire(transaction, mode, expected))
+        except (TenureError, OSError):
+            self._remove_made()
+            raise
         if error is not None:
             # Perhaps we were not alone in there: what the file says now is what counts.
             view = self.look()
@@ -294,6 +301,7 @@ class LeaseRuntime(LeaseSteps):
     def _ensure_parent(self) -> None:
         """Make DIR/tmp and DIR/tmp/telegram, mode 0700, where they are missing (3.1 S0)."""
         state = self.directory.state
+        self._made = ()
         for path in (os.path.dirname(state), state):
             try:
                 kind = self.ports.files.kind(path)
@@ -301,7 +309,14 @@ class LeaseRuntime(LeaseSteps):
                     raise TenureError(f"{path}: a file stands where a directory has to be; move it away")
                 if kind == "absent":
                     self.ports.files.make_directory(path)
+                    self._made = (path, *self._made)
             except FileExistsError:
                 continue  # another process was faster
             except OSError as error:
                 raise TenureError(f"{path}: cannot be made: {error.strerror or error}") from error
+
+    def _remove_made(self) -> None:
+        """Leave nothing behind where nothing came about: the directories that were made, if they are empty still."""
+        with suppress(OSError):
+            for path in self._made:
+                self.ports.files.remove_directory(path)

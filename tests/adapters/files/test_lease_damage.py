@@ -121,3 +121,21 @@ def test_no_directory_is_made_above_the_agents(tmp_path: Path) -> None:
     with pytest.raises(TenureError, match="gone/tmp: cannot be made"):
         house.process(1).lease().acquire("plain")
     assert not (tmp_path / "gone").exists()
+
+
+@pytest.mark.parametrize(
+    ("call", "part"),
+    [
+        ("make_directory", "/telegram"),
+        ("make_directory", ".staged."),
+        ("create", ".staged."),
+        ("create", "epochs.json"),
+    ],
+)
+def test_on_a_full_disk_no_directory_is_left_behind(house: House, call: str, part: str) -> None:
+    """Whatever it is that cannot be made: the directories that were made for it go again."""
+    full = Fails(errno.ENOSPC)
+    dweller = house.process(1, lambda made: full if made.name == call and part in made.paths[0] else None)
+    with pytest.raises(TenureError, match="No space left"):
+        dweller.lease().acquire("plain")
+    assert "absent" == house.inner.kind(f"{house.directory.root}/tmp")
