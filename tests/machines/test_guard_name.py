@@ -12,8 +12,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tenure.machines.guard_name import (
-    another_boot,
-    another_namespace,
     GREATEST_PID,
     Debris,
     MarkerName,
@@ -23,6 +21,8 @@ from tenure.machines.guard_name import (
     Staged,
     Stale,
     agree,
+    another_boot,
+    another_namespace,
     birth_hash,
     is_uuid,
     marker,
