@@ -209,7 +209,7 @@ def test_a_foreign_marker_carries_none(foreign: uuids.UUID) -> None:
 
 
 def test_a_marker_tells_another_boot_and_another_namespace() -> None:
-    """A claimant of another boot is dead, one of another namespace cannot be probed; neither is said of one from here."""
+    """A claimant of another boot is dead, one of another namespace cannot be probed; one from here is neither."""
     me = Birth(5, "boot", 1)
 
     assert not another_boot(birth_hash(Birth(6, "boot", 1)), me)
