@@ -48,11 +48,11 @@ def status(
 
     Exit status: 0, also when what stands there is damaged (it says so); 2 when DIR cannot be looked at.
     """
-    from tenure.adapters.files import status as looking
-    from tenure.adapters.files import wording
     from tenure.adapters.files.directory import agent_directory, registry_key
     from tenure.adapters.files.host import real_ports
     from tenure.adapters.lead.lock import holders, read_record
+    from tenure.adapters.looking import status as looking
+    from tenure.adapters.looking import wording
 
     where = agent_directory(directory)
     key = None if profile is None else registry_key(profile)
@@ -99,10 +99,10 @@ def doctor(
     tell (it says which and what to do); 2 when DIR cannot be read or written. With --probe: 0 when tenure can run here,
     1 when not.
     """
-    from tenure.adapters.files import care, probe_report
     from tenure.adapters.files.directory import agent_directory
     from tenure.adapters.files.host import real_ports
-    from tenure.adapters.files.probe import probe as measure
+    from tenure.adapters.looking import care, probe_report
+    from tenure.adapters.looking.probe import probe as measure
 
     where = agent_directory(directory)
     console = terminal()

@@ -13,12 +13,12 @@ import signal
 from collections.abc import Callable, Mapping
 from typing import Final, Literal
 
-from tenure.adapters.files.work import Ended, NoWork
 from tenure.adapters.lead import channel, group
 from tenure.adapters.lead.channel import Bell, Forward, Over, Prepared, Run, Running, Shared, Stop, Waiting
 from tenure.adapters.lead.guardian import Hired, Work, hire
 from tenure.adapters.lead.lock import holders, state_of
 from tenure.adapters.ports import Clock
+from tenure.adapters.runtime.work import Ended, NoWork
 
 _LOOK_MS: Final = 3
 """How often a group is looked at that this process has to end itself."""

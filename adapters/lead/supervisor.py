@@ -18,16 +18,16 @@ from tenure.adapters.errors import TenureError
 from tenure.adapters.files.directory import AgentDirectory
 from tenure.adapters.files.guard import GuardBusy, GuardDamaged, GuardLost
 from tenure.adapters.files.lease import LeaseRuntime
-from tenure.adapters.files.outcomes import Failed, Left, Lost, Outcome, Refused
-from tenure.adapters.files.polling import Polling
 from tenure.adapters.files.timings import Timings
-from tenure.adapters.files.work import NoThreadMode
 from tenure.adapters.lead import group
 from tenure.adapters.lead.channel import Bell
 from tenure.adapters.lead.employer import GuardedCommand
 from tenure.adapters.lead.guardian import Work
 from tenure.adapters.lead.standby import Standby
 from tenure.adapters.ports import Ports
+from tenure.adapters.runtime.outcomes import Failed, Left, Lost, Outcome, Refused
+from tenure.adapters.runtime.polling import Polling
+from tenure.adapters.runtime.work import NoThreadMode
 from tenure.machines import polling_messages as own
 from tenure.machines.lease import ACTIVE_ELSEWHERE
 

@@ -6,12 +6,12 @@ from itertools import count
 
 from tenure.adapters.files.directory import AgentDirectory
 from tenure.adapters.files.guard import GuardedFile
-from tenure.adapters.files.leadership import Leadership
 from tenure.adapters.files.lease import LeaseRuntime
 from tenure.adapters.files.process_state import ProcessState
 from tenure.adapters.files.timings import DEFAULT, Timings
-from tenure.adapters.files.work import Work
 from tenure.adapters.ports import Ports
+from tenure.adapters.runtime.leadership import Leadership
+from tenure.adapters.runtime.work import Work
 from tenure.adapters.testing.faulty import FaultyFiles, Plan
 from tenure.adapters.testing.memory import CountedIdentities, FakeClock, FakeProcesses, MemoryFiles, Notes
 from tenure.adapters.testing.registry import MemoryRegistry

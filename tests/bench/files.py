@@ -20,8 +20,8 @@ from filelock import StrictSoftFileLock
 from tenure.adapters.files.directory import agent_directory
 from tenure.adapters.files.guard import GuardedFile
 from tenure.adapters.files.host import real_ports
-from tenure.adapters.files.leadership import Leadership
 from tenure.adapters.files.lease import LeaseRuntime
+from tenure.adapters.runtime.leadership import Leadership
 from tenure.adapters.trace.recorder import TraceRecorder
 
 Row = dict[str, Any]

@@ -9,14 +9,15 @@ import attrs
 import pytest
 
 from tenure.adapters.errors import TenureError
-from tenure.adapters.files import high_water, lease_steps, passage, polling_steps, replacing, standing
+from tenure.adapters.files import high_water, lease_steps, passage, replacing, standing
 from tenure.adapters.files.lease import LeaseRuntime
 from tenure.adapters.files.lease_steps import Transaction
 from tenure.adapters.files.passage import Passage
-from tenure.adapters.files.polling import Polling
 from tenure.adapters.files.replacing import WriteFailed, replace_file
 from tenure.adapters.files.timings import Timings
 from tenure.adapters.ports import Ports
+from tenure.adapters.runtime import polling_steps
+from tenure.adapters.runtime.polling import Polling
 from tenure.adapters.verify.bind import guard, lease, polling
 from tenure.adapters.verify.bind.explore import explore
 from tenure.adapters.verify.bind.situations import Found, Limits
@@ -224,7 +225,7 @@ def _reads_outside(patch: Patch) -> None:
         if before is not None:
             transaction.registry, transaction.sight = before
 
-    def ensure(self: LeaseRuntime) -> None:
+    def ensure(self: LeaseRuntime, made: object) -> None:
         self._before = self._read(inside=True)  # type: ignore[attr-defined]
 
     patch.setattr(LeaseRuntime, "_begin", begin)

@@ -52,7 +52,8 @@ guard.GuardedFile.run = lambda self, operation, **_: operation(guard.Guarded("no
         "LeaderElection",
         (0,),
         """
-from tenure.adapters.files import lease, lease_steps, standby
+from tenure.adapters.files import lease, lease_steps
+from tenure.adapters.runtime import standby
 standby.Standby.wait = lambda self, timeout_ms: True
 weak = lease.LEADER_ELECTION.without("lease_has_passed")
 lease.LEADER_ELECTION = lease_steps.LEADER_ELECTION = weak

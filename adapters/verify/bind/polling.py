@@ -14,8 +14,8 @@ from typing import Any, ClassVar, Final, TypeVar, cast
 import attrs
 
 from tenure.adapters.files.lease import LeaseRuntime
-from tenure.adapters.files.polling import Polling
-from tenure.adapters.files.polling_steps import Counters
+from tenure.adapters.runtime.polling import Polling
+from tenure.adapters.runtime.polling_steps import Counters
 from tenure.adapters.verify.bind.binding import BROKEN, CONTENTION, Binding, Move, Participant, World
 from tenure.adapters.verify.bind.bound import Bound
 from tenure.adapters.verify.bind.calls import Answer, Call, Got, Raised

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 from tenure.adapters.errors import TenureError
 from tenure.adapters.files.lease import Held, NotOwner, Won
 from tenure.adapters.files.timings import Timings
-from tenure.adapters.files.work import Ended, Registered
+from tenure.adapters.runtime.work import Ended, Registered
 from tenure.adapters.verify.bind.controlled import ControlledPorts
 from tenure.adapters.verify.bind.replay import Replay
 from tenure.machines import polling_messages as own

@@ -12,13 +12,13 @@ import attrs
 from tenure.adapters.errors import TenureError
 from tenure.adapters.files.directory import AgentDirectory
 from tenure.adapters.files.host import HostClock, RandomIdentities, Silent
-from tenure.adapters.files.leadership import Leadership
 from tenure.adapters.files.lease import LeaseRuntime
-from tenure.adapters.files.outcomes import Elected
 from tenure.adapters.files.posix import PosixFiles
 from tenure.adapters.files.processes import processes
 from tenure.adapters.files.timings import Timings
 from tenure.adapters.ports import Clock, Files, Ports, Processes
+from tenure.adapters.runtime.leadership import Leadership
+from tenure.adapters.runtime.outcomes import Elected
 from tenure.adapters.testing.faulty import FaultyFiles
 from tenure.adapters.trace.recorder import TraceRecorder
 from tenure.adapters.verify.real.ports import ReusedPids, SteppingClock, failing

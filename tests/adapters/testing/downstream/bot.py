@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tenure.adapters.files.leadership import Leadership
 from tenure.adapters.files.lease import LeaseRuntime
-from tenure.adapters.files.outcomes import Elected
+from tenure.adapters.runtime.leadership import Leadership
+from tenure.adapters.runtime.outcomes import Elected
 
 
 class Bot:

@@ -16,10 +16,10 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from tenure.adapters.errors import TenureError
-from tenure.adapters.files import probe_platform as platform
 from tenure.adapters.files.posix import PosixFiles
-from tenure.adapters.files.probe_report import Probe, Row
 from tenure.adapters.files.processes import processes
+from tenure.adapters.looking import probe_platform as platform
+from tenure.adapters.looking.probe_report import Probe, Row
 from tenure.adapters.ports import Files
 from tenure.machines.identity import GONE
 

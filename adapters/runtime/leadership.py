@@ -21,16 +21,16 @@ from typing import Final, TypeVar
 from weakref import WeakKeyDictionary
 
 from tenure.adapters.errors import TenureError
-from tenure.adapters.files.asks import AcquireAsk, Ask, ElectAsk, ReleaseAsk, ResumeAsk, RetireAsk, SuspendAsk
-from tenure.adapters.files.keeping import Keeper
 from tenure.adapters.files.lease import LeaseRuntime, NotOwner
-from tenure.adapters.files.outcomes import Elected, Following, Late, Lost, Outcome, Over, Refused, Statistics, Waiting
-from tenure.adapters.files.polling import POLL_MS, Polling
-from tenure.adapters.files.polling_steps import at_once
 from tenure.adapters.files.process_state import ProcessState, process_state
-from tenure.adapters.files.standby import LOOKS_PER_CHECK, Standby
-from tenure.adapters.files.work import NoThreadMode, NoWork, Registration, Work
 from tenure.adapters.ports import tell
+from tenure.adapters.runtime.asks import AcquireAsk, Ask, ElectAsk, ReleaseAsk, ResumeAsk, RetireAsk, SuspendAsk
+from tenure.adapters.runtime.keeping import Keeper
+from tenure.adapters.runtime.outcomes import Elected, Following, Late, Lost, Outcome, Over, Refused, Statistics, Waiting
+from tenure.adapters.runtime.polling import POLL_MS, Polling
+from tenure.adapters.runtime.polling_steps import at_once
+from tenure.adapters.runtime.standby import LOOKS_PER_CHECK, Standby
+from tenure.adapters.runtime.work import NoThreadMode, NoWork, Registration, Work
 from tenure.machines.identity import Owner
 
 T = TypeVar("T")

@@ -16,12 +16,12 @@ import pytest
 from tenure.adapters.files.directory import AgentDirectory
 from tenure.adapters.files.guard import GuardedFile
 from tenure.adapters.files.host import real_ports
-from tenure.adapters.files.leadership import Leadership
 from tenure.adapters.files.lease import LeaseRuntime, NotOwner
-from tenure.adapters.files.outcomes import Elected, Failed, Lost, Outcome, Over, Refused, Suspended, Waiting
 from tenure.adapters.files.process_state import ProcessState
 from tenure.adapters.files.timings import DEFAULT
-from tenure.adapters.files.work import NoWork, ThreadWork, Work
+from tenure.adapters.runtime.leadership import Leadership
+from tenure.adapters.runtime.outcomes import Elected, Failed, Lost, Outcome, Over, Refused, Suspended, Waiting
+from tenure.adapters.runtime.work import NoWork, ThreadWork, Work
 from tenure.adapters.testing.memory import FakeProcesses
 
 FAST = DEFAULT.scaled(1 / 20)
@@ -203,7 +203,7 @@ _LEADER = """
 import sys
 from tenure.adapters.files.directory import AgentDirectory
 from tenure.adapters.files.host import real_ports
-from tenure.adapters.files.leadership import Leadership
+from tenure.adapters.runtime.leadership import Leadership
 from tenure.adapters.files.lease import LeaseRuntime
 lead = Leadership(LeaseRuntime(real_ports(), AgentDirectory(sys.argv[1]), "default", cwd=sys.argv[1]))
 lead.start_keeping()

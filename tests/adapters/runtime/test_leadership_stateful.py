@@ -13,13 +13,13 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from tenure.adapters.files.outcomes import Elected, Outcome
 from tenure.adapters.ports import Killed
+from tenure.adapters.runtime.outcomes import Elected, Outcome
 from tenure.adapters.testing.faulty import ERRORS, Call, Fails, Fault, Kills
 from tenure.adapters.trace.api import assert_explained
 from tenure.machines.identity import same_owner
 from tenure.machines.polling_messages import Saw
-from tests.adapters.files.leading_room import DIRECTORY, Member, Room
+from tests.adapters.runtime.leading_room import DIRECTORY, Member, Room
 
 NAMES = ("a", "b")
 LEASE_MS = 8_000

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import attrs
 
 from tenure.adapters.files.lease import View
-from tenure.adapters.files.outcomes import (
+from tenure.adapters.runtime.outcomes import (
     Failed,
     Following,
     Late,
@@ -20,7 +20,7 @@ from tenure.adapters.files.outcomes import (
     Retired,
     Suspended,
 )
-from tenure.adapters.files.polling import POLL_MS, Polling
+from tenure.adapters.runtime.polling import POLL_MS, Polling
 from tenure.machines import chart
 from tenure.machines import polling_messages as own
 from tenure.machines.chart import Step

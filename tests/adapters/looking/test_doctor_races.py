@@ -8,10 +8,10 @@ from collections.abc import Callable
 import pytest
 
 from tenure.adapters.errors import TenureError
-from tenure.adapters.files.care import care
 from tenure.adapters.files.guard import Guarded, GuardedFile
 from tenure.adapters.files.process_state import ProcessState
-from tenure.adapters.files.status import status
+from tenure.adapters.looking.care import care
+from tenure.adapters.looking.status import status
 from tenure.adapters.testing.faulty import Call
 from tenure.machines.identity import RUNNING
 

@@ -11,17 +11,17 @@ import attrs
 from tenure.adapters.errors import TenureError
 from tenure.adapters.files.debris import UNCHANGED_MS, sweep
 from tenure.adapters.files.directory import AgentDirectory
-from tenure.adapters.files.doctor import Doctor, Outcome
 from tenure.adapters.files.guard import GuardBusy, Guarded, GuardedFile
 from tenure.adapters.files.high_water import FIELD
-from tenure.adapters.files.legacy import OldGuards
-from tenure.adapters.files.looks import look_at_guard, look_at_registry
 from tenure.adapters.files.process_state import ProcessState
-from tenure.adapters.files.quarantine import Moved, Quarantine
 from tenure.adapters.files.replacing import replace_file
-from tenure.adapters.files.status import Json, Status, guard_json, look_at_marks, process_json, status
 from tenure.adapters.files.timings import DEFAULT, Timings
-from tenure.adapters.files.wording import advice, duration, printable, process
+from tenure.adapters.looking.doctor import Doctor, Outcome
+from tenure.adapters.looking.legacy import OldGuards
+from tenure.adapters.looking.looks import look_at_guard, look_at_registry
+from tenure.adapters.looking.quarantine import Moved, Quarantine
+from tenure.adapters.looking.status import Json, Status, guard_json, look_at_marks, process_json, status
+from tenure.adapters.looking.wording import advice, duration, printable, process
 from tenure.adapters.ports import Ports
 from tenure.machines.lease import MAX_EPOCH, ordered
 

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from typing import Final
 
-from tenure.adapters.files.probe_report import Row
 from tenure.adapters.files.processes import processes as of_this_platform
+from tenure.adapters.looking.probe_report import Row
 from tenure.machines.identity import RUNNING
 
 NETWORK: Final = ("nfs", "cifs", "smb", "9p", "fuse", "ceph", "afs", "glusterfs", "virtiofs", "lustre", "vboxsf")

@@ -8,9 +8,9 @@ from collections.abc import Callable
 import pytest
 
 from tenure.adapters.errors import TenureError
-from tenure.adapters.files.status import Status, as_json, status
-from tenure.adapters.files.wording import lines
 from tenure.adapters.lead.lock import Holder, Record
+from tenure.adapters.looking.status import Status, as_json, status
+from tenure.adapters.looking.wording import lines
 from tenure.adapters.testing.faulty import Call, Fails, Fault
 from tenure.machines.identity import UNKNOWN, ZOMBIE
 

@@ -9,12 +9,12 @@ from collections.abc import Callable
 import pytest
 
 from tenure.adapters.errors import TenureError
-from tenure.adapters.files.care import Report, as_json, care, lines
 from tenure.adapters.files.directory import AgentDirectory
-from tenure.adapters.files.doctor import Doctor
 from tenure.adapters.files.guard import GuardBusy, GuardedFile
 from tenure.adapters.files.process_state import ProcessState
-from tenure.adapters.files.status import status
+from tenure.adapters.looking.care import Report, as_json, care, lines
+from tenure.adapters.looking.doctor import Doctor
+from tenure.adapters.looking.status import status
 from tenure.adapters.ports import Killed
 from tenure.adapters.testing.faulty import Call, Fails, Fault, Kills, Plan, at
 from tenure.machines.identity import UNKNOWN

@@ -7,8 +7,8 @@ from typing import Final, Literal
 
 import attrs
 
-from tenure.adapters.files.looks import NOT_KNOWN, EntryLook, GuardLook, Seen
-from tenure.adapters.files.status import LockLook, Status
+from tenure.adapters.looking.looks import NOT_KNOWN, EntryLook, GuardLook, Seen
+from tenure.adapters.looking.status import LockLook, Status
 from tenure.machines.identity import UNKNOWN
 from tenure.machines.lease import ACTIVE_ELSEWHERE, ACTIVE_HERE, INACTIVE
 

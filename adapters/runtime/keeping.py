@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from queue import SimpleQueue
 
-from tenure.adapters.files.polling_steps import Lane
+from tenure.adapters.runtime.polling_steps import Lane
 
 Job = Callable[[], None]
 

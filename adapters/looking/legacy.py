@@ -12,9 +12,9 @@ from collections.abc import Callable
 
 from tenure.adapters.errors import TenureError
 from tenure.adapters.files.guard import GuardDamaged, GuardedFile
-from tenure.adapters.files.looks import look_at_guard
 from tenure.adapters.files.process_state import ProcessState
 from tenure.adapters.files.timings import Timings
+from tenure.adapters.looking.looks import look_at_guard
 from tenure.adapters.ports import Ports
 
 

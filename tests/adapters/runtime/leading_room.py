@@ -9,13 +9,13 @@ import attrs
 
 from tenure.adapters.files.directory import AgentDirectory
 from tenure.adapters.files.guard import GuardedFile
-from tenure.adapters.files.leadership import Leadership
 from tenure.adapters.files.lease import LeaseRuntime
-from tenure.adapters.files.outcomes import Elected, Lost, Outcome
 from tenure.adapters.files.process_state import ProcessState
 from tenure.adapters.files.registry import parse_registry
-from tenure.adapters.files.work import Ended, NoWork, Registration
 from tenure.adapters.ports import Ports
+from tenure.adapters.runtime.leadership import Leadership
+from tenure.adapters.runtime.outcomes import Elected, Lost, Outcome
+from tenure.adapters.runtime.work import Ended, NoWork, Registration
 from tenure.adapters.testing.faulty import FaultyFiles, Plan
 from tenure.adapters.testing.memory import CountedIdentities, FakeClock, FakeProcesses, MemoryFiles, Notes
 from tenure.adapters.trace.api import MemoryRecorder

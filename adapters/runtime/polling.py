@@ -2,7 +2,7 @@
 
 `Polling` makes the calls that the machines asked for, and looks after the lease on time. Nothing here waits, except
 for the guard, and for that not long: `turn` does the first thing that is due, `due_ms` says when there will be one.
-`tenure.adapters.files.leadership` has threads, verbs and results.
+`tenure.adapters.runtime.leadership` has threads, verbs and results.
 
 Only one thread takes turns. File work and the user's code run outside the mutex, except `Work.start`, which begins
 atomically with the machine's news of it.
@@ -15,14 +15,14 @@ from contextlib import contextmanager
 from typing import Final
 
 from tenure.adapters.files.lease import NotOwner, Won
-from tenure.adapters.files.polling_steps import (
+from tenure.adapters.ports import tell
+from tenure.adapters.runtime.polling_steps import (
     Call,
     PollingSteps,
     Taken,
     error_text,
     longer,
 )
-from tenure.adapters.ports import tell
 from tenure.machines import chart, poller
 from tenure.machines import polling_messages as own
 from tenure.machines.chart import Step

@@ -14,13 +14,13 @@ import attrs
 
 from tenure.adapters.errors import TenureError
 from tenure.adapters.files.directory import AgentDirectory
-from tenure.adapters.files.examine import Blocker, Damage, Findings, examine
 from tenure.adapters.files.guard import GuardBusy, GuardDamaged, Guarded, GuardedFile, GuardLost
-from tenure.adapters.files.legacy import OldGuards
-from tenure.adapters.files.looks import look_at_guard
 from tenure.adapters.files.process_state import ProcessState
-from tenure.adapters.files.quarantine import Moved, Quarantine
 from tenure.adapters.files.timings import DEFAULT, Timings
+from tenure.adapters.looking.examine import Blocker, Damage, Findings, examine
+from tenure.adapters.looking.legacy import OldGuards
+from tenure.adapters.looking.looks import look_at_guard
+from tenure.adapters.looking.quarantine import Moved, Quarantine
 from tenure.adapters.ports import Ports, tell
 from tenure.machines.chart import Step, step
 from tenure.machines.runtime_recovery import (

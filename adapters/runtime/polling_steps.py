@@ -14,10 +14,10 @@ import attrs
 
 from tenure.adapters.errors import TenureError
 from tenure.adapters.files.lease import Held, LeaseRuntime
-from tenure.adapters.files.outcomes import Elected, Failed, Following, Left, Lost, Outcome, Over, Refused, Statistics
 from tenure.adapters.files.timings import Timings
-from tenure.adapters.files.work import Registration, Work
 from tenure.adapters.ports import tell
+from tenure.adapters.runtime.outcomes import Elected, Failed, Following, Left, Lost, Outcome, Over, Refused, Statistics
+from tenure.adapters.runtime.work import Registration, Work
 from tenure.machines import chart, poller
 from tenure.machines import polling_messages as own
 from tenure.machines.chart import Step, step

@@ -13,7 +13,9 @@ from tenure.adapters.errors import TenureError
 from tenure.adapters.files.debris import Litter, debris
 from tenure.adapters.files.directory import AgentDirectory
 from tenure.adapters.files.high_water import parse_mark
-from tenure.adapters.files.looks import (
+from tenure.adapters.files.timings import DEFAULT, Timings
+from tenure.adapters.lead.lock import Holder, Record
+from tenure.adapters.looking.looks import (
     NOT_KNOWN,
     PROFILE,
     EntryLook,
@@ -23,8 +25,6 @@ from tenure.adapters.files.looks import (
     look_at_guard,
     look_at_registry,
 )
-from tenure.adapters.files.timings import DEFAULT, Timings
-from tenure.adapters.lead.lock import Holder, Record
 from tenure.adapters.ports import Ports
 from tenure.machines.identity import Epoch
 from tenure.machines.lease import DEFAULT_KEY, INACTIVE

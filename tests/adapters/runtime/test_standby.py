@@ -16,11 +16,11 @@ from tenure.adapters.files.host import real_ports
 from tenure.adapters.files.lease import LeaseRuntime, Won
 from tenure.adapters.files.process_state import ProcessState
 from tenure.adapters.files.processes import processes
-from tenure.adapters.files.standby import Standby
 from tenure.adapters.ports import Ports, Processes, Watch
+from tenure.adapters.runtime.standby import Standby
 from tenure.adapters.testing.memory import FakeProcesses
 from tenure.machines.identity import Birth, Process, Sighting
-from tests.adapters.files.leading_room import DIRECTORY, Room
+from tests.adapters.runtime.leading_room import DIRECTORY, Room
 
 LIMIT_MS = 20_000
 

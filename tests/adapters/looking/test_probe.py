@@ -11,10 +11,10 @@ import pytest
 
 from tenure.adapters import cli
 from tenure.adapters.errors import TenureError
-from tenure.adapters.files import probe_platform
 from tenure.adapters.files.posix import PosixFiles
-from tenure.adapters.files.probe import probe, sqlite, wal_is_safe, wall_clock
-from tenure.adapters.files.probe_report import Probe, Row, as_json, verdict
+from tenure.adapters.looking import probe_platform
+from tenure.adapters.looking.probe import probe, sqlite, wal_is_safe, wall_clock
+from tenure.adapters.looking.probe_report import Probe, Row, as_json, verdict
 from tenure.adapters.testing.faulty import Call, Fails, FaultyFiles, Plan
 
 

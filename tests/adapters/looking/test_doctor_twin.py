@@ -8,8 +8,8 @@ from itertools import product
 import attrs
 import pytest
 
-from tenure.adapters.files.doctor import Doctor
 from tenure.adapters.files.process_state import ProcessState
+from tenure.adapters.looking.doctor import Doctor
 from tenure.adapters.ports import Fields, Ports
 from tenure.models.runtime_recovery import (
     EMPTY,

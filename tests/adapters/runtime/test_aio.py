@@ -11,16 +11,16 @@ from typing import Any
 import attrs
 import pytest
 
-from tenure.adapters.files.aio import AsyncLeadership, TaskWork
 from tenure.adapters.files.directory import AgentDirectory
 from tenure.adapters.files.host import real_ports
 from tenure.adapters.files.lease import LeaseRuntime, NotOwner
-from tenure.adapters.files.outcomes import Elected, Failed, Lost, Outcome, Over, Refused, Suspended, Waiting
 from tenure.adapters.files.process_state import ProcessState
 from tenure.adapters.files.timings import DEFAULT
-from tenure.adapters.files.work import Work
+from tenure.adapters.runtime.aio import AsyncLeadership, TaskWork
+from tenure.adapters.runtime.outcomes import Elected, Failed, Lost, Outcome, Over, Refused, Suspended, Waiting
+from tenure.adapters.runtime.work import Work
 from tenure.adapters.testing.memory import FakeProcesses
-from tests.adapters.files.leading_room import Recorded
+from tests.adapters.runtime.leading_room import Recorded
 
 FAST = DEFAULT.scaled(1 / 20)
 LIMIT_S = 20.0

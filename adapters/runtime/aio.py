@@ -16,14 +16,14 @@ from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, TypeVar
 
-from tenure.adapters.files.asks import Ask
-from tenure.adapters.files.leadership import Leadership
 from tenure.adapters.files.lease import LeaseRuntime
-from tenure.adapters.files.outcomes import Elected, Lost, Outcome, Refused, Statistics, Waiting
 from tenure.adapters.files.process_state import ProcessState
-from tenure.adapters.files.standby import Standby
-from tenure.adapters.files.work import Ended, NoWork, Registration, Work
 from tenure.adapters.ports import tell
+from tenure.adapters.runtime.asks import Ask
+from tenure.adapters.runtime.leadership import Leadership
+from tenure.adapters.runtime.outcomes import Elected, Lost, Outcome, Refused, Statistics, Waiting
+from tenure.adapters.runtime.standby import Standby
+from tenure.adapters.runtime.work import Ended, NoWork, Registration, Work
 from tenure.machines.identity import Owner
 
 T = TypeVar("T")

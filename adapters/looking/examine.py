@@ -13,7 +13,8 @@ import os
 import attrs
 
 from tenure.adapters.files.directory import AgentDirectory
-from tenure.adapters.files.looks import (
+from tenure.adapters.files.timings import Timings
+from tenure.adapters.looking.looks import (
     PROFILE,
     GuardLook,
     RegistryLook,
@@ -22,7 +23,6 @@ from tenure.adapters.files.looks import (
     look_at_registry,
     strict_json,
 )
-from tenure.adapters.files.timings import Timings
 from tenure.adapters.ports import Ports
 from tenure.machines.identity import under_my_pid
 from tenure.machines.runtime_recovery import GUARD, REGISTRY, STATE

@@ -11,7 +11,7 @@ import pytest
 
 from tenure.adapters.errors import TenureError
 from tenure.adapters.files.lease import NotOwner
-from tenure.adapters.files.outcomes import (
+from tenure.adapters.runtime.outcomes import (
     Elected,
     Failed,
     Following,
@@ -25,11 +25,11 @@ from tenure.adapters.files.outcomes import (
     Suspended,
     Waiting,
 )
-from tenure.adapters.files.work import Registered
+from tenure.adapters.runtime.work import Registered
 from tenure.adapters.testing.faulty import Call, Fails, Fault
 from tenure.adapters.trace.api import assert_explained
 from tenure.machines.identity import Owner
-from tests.adapters.files.leading_room import DIRECTORY, Member, Room
+from tests.adapters.runtime.leading_room import DIRECTORY, Member, Room
 
 
 @pytest.fixture
