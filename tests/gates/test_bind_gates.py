@@ -225,7 +225,7 @@ def _reads_outside(patch: Patch) -> None:
         if before is not None:
             transaction.registry, transaction.sight = before
 
-    def ensure(self: LeaseRuntime, made: object) -> None:
+    def ensure(self: LeaseRuntime, *made: object) -> None:
         self._before = self._read(inside=True)  # type: ignore[attr-defined]
 
     patch.setattr(LeaseRuntime, "_begin", begin)

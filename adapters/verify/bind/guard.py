@@ -309,7 +309,7 @@ BOUND: Final[Mapping[str, Bound]] = {
     "unknown": _bound(1_000, budget=1, attempts=1, unknown=True),
     "unknown recovery": _bound(5_000, True, budget=1, attempts=1, start="neighbour", unknown=True, errors=1),
     "abandoned": _bound(5_000, True, budget=1, attempts=1, start="abandoned"),
-    "abandoned twice": _bound(20_000, True, budget=1, start="abandoned", errors=1),
+    "abandoned twice": _bound(5_000, True, budget=0, start="abandoned", rounds=(2, 1)),
     "claimed again": _bound(5_000, True, budget=1, attempts=1, start="claimed"),
     "three faults": _bound(20_000, True, budget=3, attempts=1, reuse=True, errors=1),
     "live neighbour": _bound(20_000, True, budget=1, attempts=1, start="live neighbour"),
