@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from types import FrameType
 
-from tenure.adapters.errors import TenureError
+from tenure.adapters.errors import TenureError, printable
 
 USAGE = 2
 
@@ -78,9 +78,7 @@ def _interruptible() -> Iterator[None]:
 
 
 def _say(text: str) -> None:
-    """On one line: a name that others chose, of a directory or in a file, must not end it or steer the terminal."""
-    line = "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in text)
-    print(f"tenure: {line}", file=sys.stderr)
+    print(f"tenure: {printable(text)}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -5,3 +5,9 @@ from __future__ import annotations
 
 class TenureError(Exception):
     """Bad input or a missing tool. The message is one line that names the thing and says what to do."""
+
+
+def printable(text: str) -> str:
+    """`text` on one line: what others wrote into a file, or called one, must neither end the line nor steer the
+    terminal."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in text)

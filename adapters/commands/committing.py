@@ -11,7 +11,7 @@ import attrs
 import typer
 
 from tenure.adapters.commands.root import app
-from tenure.adapters.errors import TenureError
+from tenure.adapters.errors import TenureError, printable
 
 STALE: Final = 5
 """The exit status when the epoch is not that of a live lease."""
@@ -82,7 +82,7 @@ def commit(
     if verdict.answer == "interrupted" and errand.asked is not None:
         said = f"interrupted by {signal.Signals(errand.asked).name}"
     if said:
-        typer.echo(f"tenure: {said}", err=True)
+        typer.echo(f"tenure: {printable(said)}", err=True)
     statuses = {
         "ended": errand.status,
         "timed_out": TIMED_OUT,

@@ -15,6 +15,7 @@ from rich.live import Live
 from rich.text import Text
 
 from tenure.adapters.commands.root import app, terminal
+from tenure.adapters.errors import printable
 from tenure.adapters.files.timings import DEFAULT, Timings
 
 Directory = Annotated[str, typer.Argument(metavar="DIR", help="The agent directory.")]
@@ -70,7 +71,7 @@ def status(
 
     def drawn(found: looking.Status) -> list[Text]:
         lines = wording.lines(found, ports.clock.wall_ms())
-        said = [Text(found.directory, style="bold")]
+        said = [Text(printable(found.directory), style="bold")]
         said += [Text(f"  {line.label:{_LABEL}} {line.text}", style=_STYLES[line.mood]) for line in lines]
         return said
 
@@ -115,7 +116,7 @@ def doctor(
                 Text(f"  {row.name:24} {row.found}{'; ' if row.means else ''}{row.means}", style=_STYLES[row.mood])
                 for row in found.rows
             ]
-            _print(console, [Text(where.root, style="bold"), *said, Text(probe_report.verdict(found))])
+            _print(console, [Text(printable(where.root), style="bold"), *said, Text(probe_report.verdict(found))])
         raise typer.Exit(0 if found.fit else 1)
     report = care.care(real_ports(), where, _timings(lease))
     if as_json:

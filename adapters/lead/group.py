@@ -175,8 +175,10 @@ def _runs_in(pid: int, group: int) -> bool:
             line = file.read(1024)
     except OSError:
         return False
-    state, _, its_group = line[line.rindex(b")") + 2 :].split(maxsplit=3)[:3]
-    return state not in (b"Z", b"X", b"x") and int(its_group) == group
+    fields = line[line.rindex(b")") + 2 :].split()
+    # The state is that of the first thread, and others may go on.
+    ended = fields[0] in (b"Z", b"X", b"x") and int(fields[17]) <= 1
+    return not ended and int(fields[2]) == group
 
 
 def adopt_orphans() -> bool:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-from tenure.adapters.errors import TenureError
+from tenure.adapters.errors import TenureError, printable
 from tenure.adapters.files.directory import AgentDirectory
 from tenure.adapters.files.guard import GuardBusy, GuardDamaged, GuardLost
 from tenure.adapters.files.lease import LeaseRuntime
@@ -128,7 +128,7 @@ class Supervisor:
             return False
         view = self._lease.look()
         if not view.readable:
-            self._fail(TenureError(f"{self._lease.directory.registry}: {view.problem}; mend it, or run tenure doctor"))
+            self._fail(TenureError(f"{view.problem}; mend it, or run tenure doctor"))
             return True
         if view.state != ACTIVE_ELSEWHERE and not self._refused:
             self._standby.close()
@@ -211,4 +211,4 @@ def to_stderr(text: str) -> None:
     poll.register(_STDERR, select.POLLOUT)
     with suppress(OSError):
         if any(event & select.POLLOUT for _, event in poll.poll(0)):
-            os.write(_STDERR, f"tenure: {text}\n".encode(errors="backslashreplace"))
+            os.write(_STDERR, f"tenure: {printable(text)}\n".encode())

@@ -8,7 +8,7 @@ from typing import Final
 
 import attrs
 
-from tenure.adapters.errors import TenureError
+from tenure.adapters.errors import TenureError, printable
 from tenure.adapters.files.debris import UNCHANGED_MS, sweep
 from tenure.adapters.files.directory import AgentDirectory
 from tenure.adapters.files.guard import GuardBusy, Guarded, GuardedFile
@@ -21,7 +21,7 @@ from tenure.adapters.looking.legacy import OldGuards
 from tenure.adapters.looking.looks import look_at_guard, look_at_registry
 from tenure.adapters.looking.quarantine import Moved, Quarantine
 from tenure.adapters.looking.status import Json, Status, guard_json, look_at_marks, process_json, status
-from tenure.adapters.looking.wording import advice, duration, printable, process
+from tenure.adapters.looking.wording import advice, duration, process
 from tenure.adapters.ports import Ports
 from tenure.machines.lease import MAX_EPOCH, ordered
 

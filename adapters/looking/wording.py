@@ -7,6 +7,7 @@ from typing import Final, Literal
 
 import attrs
 
+from tenure.adapters.errors import printable
 from tenure.adapters.looking.looks import NOT_KNOWN, EntryLook, GuardLook, Seen
 from tenure.adapters.looking.status import LockLook, Status
 from tenure.machines.identity import UNKNOWN
@@ -35,11 +36,6 @@ class Line:
     label: str
     text: str
     mood: Mood = "quiet"
-
-
-def printable(text: str) -> str:
-    """`text` on one line: what others wrote into a file must not steer the terminal."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in text)
 
 
 def duration(ms: float) -> str:
