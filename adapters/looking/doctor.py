@@ -8,7 +8,8 @@ abandoned guards, which the next doctor takes over.
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Callable
+from typing import Literal, Protocol, TypeVar
 
 import attrs
 
@@ -17,6 +18,7 @@ from tenure.adapters.files.directory import AgentDirectory
 from tenure.adapters.files.guard import GuardBusy, GuardDamaged, Guarded, GuardedFile, GuardLost
 from tenure.adapters.files.process_state import ProcessState
 from tenure.adapters.files.timings import DEFAULT, Timings
+from tenure.adapters.looking.doctor_events import record
 from tenure.adapters.looking.examine import Blocker, Damage, Findings, examine
 from tenure.adapters.looking.legacy import OldGuards
 from tenure.adapters.looking.looks import look_at_guard
@@ -49,6 +51,31 @@ from tenure.machines.runtime_recovery import (
     SuspendEnded,
 )
 
+T = TypeVar("T")
+
+
+class Guard(Protocol):
+    """What excludes all others while an operation runs: a `GuardedFile`, or a test's own."""
+
+    def run(self, operation: Callable[[Guarded], T]) -> T:
+        """Run it inside; raises GuardBusy without having run it."""
+
+
+class Old(Protocol):
+    """What clears old guards away: `OldGuards`, or a test's own."""
+
+    def clear(self, move: Callable[[str], None]) -> None:
+        """Have `move` take them away."""
+
+
+@attrs.frozen
+class Guards:
+    """The runtime-recovery guard, the ownership guard, and what old versions left beside them."""
+
+    recovery: Guard
+    ownership: Guard
+    old: Old
+
 
 @attrs.frozen
 class Outcome:
@@ -71,19 +98,28 @@ class Doctor:
         timings: Timings = DEFAULT,
         *,
         process: ProcessState | None = None,
+        guards: Guards | None = None,
     ) -> None:
         self.phase = RUNTIME_RECOVERY.initial
         self.data = Memory()
         self._ports = ports
         self._directory = directory
         self._timings = timings
-        self._recovery = GuardedFile(ports, directory.recovery_guard, timings, process=process)
-        self._ownership = GuardedFile(ports, directory.registry, timings, process=process)
-        self._old = OldGuards(ports, directory.registry, timings, process)
+        self._guards = guards or Guards(
+            GuardedFile(ports, directory.recovery_guard, timings, process=process),
+            GuardedFile(ports, directory.registry, timings, process=process),
+            OldGuards(ports, directory.registry, timings, process),
+        )
         self._quarantine = Quarantine(ports, directory, timings)
         self._first: tuple[Damage, ...] = ()
         self._blockers: tuple[Blocker, ...] = ()
         self._why = ""
+        self._kept_out = False
+        self._number = 0
+        self._node = ""
+        if ports.recorder is not None:
+            me = ports.processes.me()
+            self._node = f"{me.pid}-{me.birth.ticks}/doctor-{ports.identities.uuid()}"
 
     def heal(self) -> Outcome:
         """Heal, if there is anything to heal and nobody lives who owns it. Raises `TenureError` where the directory
@@ -100,85 +136,98 @@ class Doctor:
         while self.phase == "starting" and self._start():
             pass
         moved = self._quarantine.moved
-        if self.phase != "starting":
+        if self.phase != "starting" or self._kept_out:
             return Outcome("blocked", self._first, moved, self._blockers, self._why)
         return Outcome("recovered" if moved else "not-needed", self._first, moved)
 
     def _start(self) -> bool:
         """One start, in place of a runtime's: a look for what would make one throw. False when nothing would; then a
         runtime would own and poll by now, and here the process ends."""
-        found = self._examine()
+        found = self._settled()
         if not found.damage:
             legacy = look_at_guard(self._ports, self._directory.guard)
             if "file" in (legacy.form, look_at_guard(self._ports, f"{legacy.path}.recovery").form):
-                self._recovery.run(lambda _: self._old.clear(self._quarantine.move_file))
+                self._guards.recovery.run(lambda _: self._guards.old.clear(self._quarantine.move_file))
             return False
         self._first = self._first or found.damage
+        if self._is_kept_out(found):
+            return False
         if found.led_elsewhere and not found.names & {GUARD, REGISTRY}:
             self._blocked_by(found)
             self._take(StartRefused())
             return True
         self._why = "damage is there again after healing; something writes it: " + _listed(found.damage)
-        self._take(StartFailed())
+        self._take(StartFailed(), found.names)
         if self.phase == "looking":
             self._recover()
-        return True
+        return not self._kept_out
 
     def _recover(self) -> None:
         """From the first look on."""
         found = self._settled()
+        if self._is_kept_out(found):
+            return
         self._blocked_by(found)
-        self._take(Look(found.alive, not found.blockers))
+        self._take(Look(found.alive, not found.owned))
         if self.phase == "blocked":
             return
         self._take(SuspendEnded(stopped=True))
         # Nothing is held here, and a release on such damage could only fail: the looks decide, not this answer (A32).
         self._take(ReleaseEnded(released=not found.names & {GUARD, REGISTRY}))
         try:
-            self._recovery.run(self._under_recovery_guard)
+            self._guards.recovery.run(self._under_recovery_guard)
         except GuardBusy as error:
             if self.phase != "entering":
                 raise
             self._fail(_recovery_is_busy(error))
 
     def _under_recovery_guard(self, guarded: Guarded) -> None:
+        self._number = guarded.number
+        try:
+            self._inspect_and_clear()
+        finally:
+            self._number = 0
+
+    def _inspect_and_clear(self) -> None:
         self._take(Enter("nobody"))
-        found = self._settled()
+        found = self._examine()
         self._blocked_by(found)
-        self._take(Inspect(found.alive, not found.blockers, found.names))
+        self._take(Inspect(found.alive, not found.owned, found.names))
         if self.phase == "blocked":
             return
         try:
             if GUARD in self.data.seen:
-                self._take(MoveGuard())
-                self._quarantine_guard()
-            self._old.clear(self._quarantine.move_file)
+                self._take(MoveGuard(), do=self._quarantine_guard)
+            self._guards.old.clear(self._quarantine.move_file)
         except (OSError, TenureError) as error:
             self._fail(f"{self._directory.guard} could not be moved: {error}")
             return
         try:
-            self._ownership.run(self._under_both_guards)
+            self._guards.ownership.run(self._under_both_guards)
         except GuardDamaged as error:
             self._clearing_ended(SecureFailed(), error)
         except GuardBusy as error:
             self._clearing_ended(Failed(), error)
 
     def _under_both_guards(self, guarded: Guarded) -> None:
+        outer, self._number = self._number, guarded.number
+        try:
+            self._confirm_and_move(guarded)
+        finally:
+            self._number = outer
+
+    def _confirm_and_move(self, guarded: Guarded) -> None:
         self._take(Secure("nobody"))
         found = self._examine(guarded.generation)
         self._blocked_by(found)
-        self._take(Confirm(found.alive, not found.blockers, found.mine, found.own_guard, found.names))
+        self._take(Confirm(found.alive, not found.owned, found.mine, found.own_guard, found.names))
         if self.phase == "blocked":
             return
         try:
             if REGISTRY in self.data.seen:
-                self._take(MoveRegistry())
-                self._quarantine.move(self._directory.registry)
+                self._take(MoveRegistry(), do=lambda: self._quarantine.move(self._directory.registry))
             if STATE in self.data.seen:
-                self._take(MoveState())
-                for damage in found.damage:
-                    if damage.what == STATE:
-                        self._quarantine.move(damage.path)
+                self._take(MoveState(), do=lambda: self._quarantine_states(found.damage))
         except OSError as error:
             self._fail(f"{error.filename or self._directory.state} could not be moved: {error.strerror}")
             return
@@ -186,14 +235,23 @@ class Doctor:
 
     # -- what the machine is told, and what it says ---------------------------
 
-    def _take(self, message: Happening) -> tuple[Order, ...]:
+    def _take(
+        self, message: Happening, seen: frozenset[str] = frozenset(), *, do: Callable[[], None] | None = None
+    ) -> None:
+        """Offer it, `do` what it orders, and only then have done it: an error in that leaves the machine as it was."""
         match step(RUNTIME_RECOVERY, self.phase, self.data, message):
             case Step(phase, data, outputs):
-                self.phase, self.data = phase, data
+                if do is not None:
+                    do()
+                self._reached(phase, data, outputs)
                 tell(self._ports, "recovery", phase, event=message.event)
-                return outputs
+                if self._ports.recorder is not None:
+                    record(self._ports.recorder, self._node, self._number, message, seen, phase)
             case refused:
                 raise AssertionError(f"{refused}: the doctor offered what the machine does not know")
+
+    def _reached(self, phase: str, data: Memory, outputs: tuple[Order, ...]) -> None:
+        self.phase, self.data = phase, data
 
     def _fail(self, why: str) -> None:
         self._why = why
@@ -205,6 +263,16 @@ class Doctor:
             raise error
         self._why = str(error)
         self._take(message)
+        self._blockers = self._examine().blockers
+
+    def _is_kept_out(self, found: Findings) -> bool:
+        """Whether somebody who stays inside the ownership guard keeps a start out. Where the guard or the registry is
+        damaged, it does not come to that."""
+        if not found.inside or found.names & {GUARD, REGISTRY}:
+            return False
+        self._kept_out = True
+        self._blocked_by(found)
+        return True
 
     def _blocked_by(self, found: Findings) -> None:
         self._blockers = found.blockers
@@ -216,15 +284,20 @@ class Doctor:
         return examine(self._ports, self._directory, self._timings, own)
 
     def _settled(self) -> Findings:
-        """A look, waiting for those who are inside the ownership guard for a moment only."""
+        """A look as a start makes it, waiting for those who are inside the ownership guard for a moment only."""
         for _ in range(self._timings.attempts - 1):
             found = self._examine()
-            if all(b.key is not None for b in found.blockers):
+            if not found.inside or found.names & {GUARD, REGISTRY}:
                 return found
             self._ports.clock.sleep_ms(self._timings.delay_ms)
         return self._examine()
 
     # -- files ----------------------------------------------------------------
+
+    def _quarantine_states(self, found: tuple[Damage, ...]) -> None:
+        for damage in found:
+            if damage.what == STATE:
+                self._quarantine.move(damage.path)
 
     def _quarantine_guard(self) -> None:
         """Move the damaged guard, if it still is. Nobody enters a damaged guard, so only a person's hand changes it."""

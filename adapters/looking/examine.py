@@ -49,14 +49,25 @@ class Blocker:
 
 @attrs.frozen
 class Findings:
-    """One look. `alive`: some owner or holder is not proven dead; `blockers`: those of them whose lease is not over.
-    `mine`: one of the blocking entries is of this very process. `own_guard`: the guard that stands there is mine."""
+    """One look. `alive`: some owner is not proven dead; `blockers`: those of them whose lease is not over, and who is
+    inside the ownership guard. `mine`: one of the blocking entries is of this very process. `own_guard`: the guard that
+    stands there is mine."""
 
     damage: tuple[Damage, ...]
     blockers: tuple[Blocker, ...]
     alive: bool
     mine: bool
     own_guard: bool
+
+    @property
+    def owned(self) -> bool:
+        """Whether some owner lives whose lease is not over."""
+        return any(b.key is not None for b in self.blockers)
+
+    @property
+    def inside(self) -> bool:
+        """Whether somebody who is not proven dead is inside the ownership guard, or takes it over."""
+        return any(b.key is None for b in self.blockers)
 
     @property
     def led_elsewhere(self) -> bool:
@@ -71,11 +82,12 @@ class Findings:
 
 def examine(ports: Ports, directory: AgentDirectory, timings: Timings, own: str | None = None) -> Findings:
     """Look at everything; `own` is the generation of the ownership guard that this very recovery holds. Its own pid is
-    passed over there and nowhere else (A29). Raises OSError for what cannot be read."""
+    passed over there and nowhere else (A29). The guard is looked at first: whoever is inside it by then is seen there,
+    or what it wrote is. Raises OSError for what cannot be read."""
+    guard = look_at_guard(ports, directory.guard)
     registry = look_at_registry(ports, directory.registry, timings)
     if registry.problem and not registry.damaged:
         raise OSError(errno.EACCES, registry.problem, registry.path)
-    guard = look_at_guard(ports, directory.guard)
     own_guard = own is not None and guard.payload is not None and guard.payload.generation == own
     holders = () if own_guard else guard_blockers(guard)
     me = ports.processes.me()
@@ -86,7 +98,7 @@ def examine(ports: Ports, directory: AgentDirectory, timings: Timings, own: str 
     return Findings(
         damage=(*_guard_damage(guard), *_registry_damage(registry), *_state_damage(ports, directory)),
         blockers=(*owners, *holders),
-        alive=bool(holders) or any(e.owner is not None and not e.owner.proven_dead for e in entries),
+        alive=any(e.owner is not None and not e.owner.proven_dead for e in entries),
         mine=any(e.live and e.entry is not None and under_my_pid(e.entry.pid, e.entry.birth, me) for e in entries),
         own_guard=own_guard,
     )

@@ -7,20 +7,20 @@ from typing import Any, Final
 
 import attrs
 
+from tenure.adapters.trace.fenced_commit import FencedCommits
 from tenure.adapters.trace.file_transaction import FileTransactions
 from tenure.adapters.trace.instance import FAR, NOT_SAID, UNBOUND, Instance, Label, Taken
 from tenure.adapters.trace.leader_election import LeaderElections
 from tenure.adapters.trace.lines import BadTrace, Event, Trace, collector_paused
 from tenure.adapters.trace.merge import Merged, gaps, groups, merge
 from tenure.adapters.trace.polling_ownership import PollingOwnerships
+from tenure.adapters.trace.runtime_recovery import RuntimeRecoveries
 from tenure.adapters.trace.search import Found, Limits, Place, Search, steps_of
 
 MODULES: Final[Mapping[str, type[Instance[Any]]]] = {
-    kind.module: kind for kind in (FileTransactions, LeaderElections, PollingOwnerships)
+    kind.module: kind for kind in (FileTransactions, LeaderElections, PollingOwnerships, FencedCommits, RuntimeRecoveries)
 }
 """The modules whose events can be explained. A new one is a file beside these and its name here."""
-UNCHECKED: Final = frozenset({"FencedCommit"})
-"""Modules that are recorded and cannot be instantiated yet: their events are counted, and the message says so."""
 SPLIT: Final = frozenset({"PollingOwnership"})
 """Modules that describe one process each."""
 NEAREST: Final = 3
@@ -78,7 +78,7 @@ def check(trace: Trace, limits: Limits | None = None) -> Verdict:
 def _check(trace: Trace, limits: Limits) -> Verdict:
     events, torn = trace.events, trace.torn
     for event in events:
-        if event.module not in MODULES and event.module not in UNCHECKED:
+        if event.module not in MODULES:
             raise BadTrace(f"{event.place}: no module is called {event.module!r}; known are {', '.join(MODULES)}")
     broken = _broken(events)
     if broken is not None:
@@ -86,26 +86,22 @@ def _check(trace: Trace, limits: Limits) -> Verdict:
         return Verdict(False, f"{event.place}: {said}", len(events), torn=torn, first=event)
     pool: dict[Hashable, object] = {}
     parts: list[Part] = []
-    hidden = unchecked = 0
+    hidden = 0
     for (module, resource), group in groups(events, SPLIT).items():
-        if module in UNCHECKED:
-            unchecked += len(group)
-            continue
         title = f"{module} of {resource}" if resource else module
         kind = MODULES[module]
-        instance = kind.of(group, title, pool)
+        whole = [*group, *kind.beside(group, events)]
+        instance = kind.of(whole, title, pool)
         for event in group:
             instance.check_event(event)
-        merged = merge(group, instance)
+        merged = merge(whole, instance)
         found = Search(instance, merged, limits).run()
         part = Part(title, instance, merged, found)
         parts.append(part)
         if found.start is None:
             return _unexplained(part, len(events), torn, tuple(parts))
         hidden += sum(not step.event for step in part.steps)
-    said = f"{len(events) - unchecked} events explained, with {hidden} unrecorded steps"
-    if unchecked:
-        said += f"; {unchecked} events of {', '.join(sorted(UNCHECKED))} not checked: they have no instance yet"
+    said = f"{len(events)} events explained, with {hidden} unrecorded steps"
     if torn:
         said += f"; {torn} torn last line{'s' if torn > 1 else ''}"
     return Verdict(True, said, len(events), hidden, torn, parts=tuple(parts))

@@ -10,6 +10,7 @@ import pytest
 
 from tenure.adapters.files.process_state import ProcessState
 from tenure.adapters.looking.doctor import Doctor
+from tenure.adapters.looking.doctor_events import ACTIONS as DOCTOR_ACTIONS
 from tenure.adapters.ports import Fields, Ports
 from tenure.models.runtime_recovery import (
     EMPTY,
@@ -30,28 +31,6 @@ ME = "p"
 TWIN = RuntimeRecovery(Config((ME,)))
 ACTIONS = {action.name: action.body for action in TWIN.actions()}
 
-NAMES = {
-    ("connect", "starting"): "Connect",
-    ("start_refused", "idle"): "StartRefused",
-    ("start_failed", "looking"): "StartFails",
-    ("start_failed", "blocked"): "GiveUp",
-    ("look", "suspending"): "Look",
-    ("look", "blocked"): "LookBlocked",
-    ("suspend_ended", "releasing"): "Suspend",
-    ("enter", "inspecting"): "Enter",
-    ("inspect", "clearing"): "Inspect",
-    ("inspect", "blocked"): "InspectBlocked",
-    ("move_guard", "clearing"): "MoveGuard",
-    ("secure", "confirming"): "Secure",
-    ("secure_failed", "blocked"): "SecureFails",
-    ("confirm", "moving"): "Confirm",
-    ("confirm", "blocked"): "ConfirmBlocked",
-    ("move_registry", "moving"): "MoveRegistry",
-    ("move_state", "moving"): "MoveState",
-    ("finish", "starting"): "Finish",
-}
-"""The twin's action by the machine's event and the phase after it; a release is told apart by its answer."""
-
 
 class Behaviour:
     """Follows the doctor's machine through the twin."""
@@ -65,7 +44,7 @@ class Behaviour:
             return
         names = ("Release", "ReleaseFails")
         if fields["event"] != "release_ended":
-            names = (NAMES[str(fields["event"]), phase],) * 2
+            names = (DOCTOR_ACTIONS[str(fields["event"]), phase],) * 2
         after = [s for name in dict.fromkeys(names) for s in ACTIONS[name](self.state, ME)]
         assert 1 == len(after), (self.taken, names, self.state)
         (self.state,) = after
