@@ -86,7 +86,8 @@ def work(room: Room, faults: Faults, slot: int, seed: int, timings: Timings) -> 
     """Live until killed."""
     ports = ports_of(room, faults, slot, seed, timings)
     chance = random.Random(seed + 2)
-    lead = Leadership(LeaseRuntime(ports, AgentDirectory(str(room.agent)), "default", cwd=str(room.agent)))
+    directory = AgentDirectory(str(room.agent))
+    lead = Leadership(LeaseRuntime(ports, directory, "default", cwd=str(room.agent), timings=timings))
     while True:
         try:
             if isinstance(lead.acquire_in_turn(timeout_ms=60_000), Elected):
