@@ -16,6 +16,7 @@ from tenure.adapters.files.guard import GuardBusy, Guarded, GuardedFile, GuardLo
 from tenure.adapters.files.process_state import ProcessState
 from tenure.adapters.files.registry import Registry, parse_registry
 from tenure.adapters.files.timings import Timings
+from tenure.adapters.lead.commit_events import MODULE, record_step
 from tenure.adapters.lead.stale_words import why_stale
 from tenure.adapters.ports import Killed, Ports
 from tenure.machines.chart import Refused, Step, step
@@ -47,7 +48,6 @@ from tenure.machines.fenced_commit import (
 from tenure.machines.identity import RUNNING, UNKNOWN, Epoch, Sighting, is_me
 from tenure.machines.lease import Sight
 
-MODULE: Final = "FencedCommit"
 _LOOK_MS: Final = 3.0
 """How often it is looked for what is left of an ending command."""
 
@@ -149,11 +149,17 @@ class Committer:
             raise
         except BaseException:
             self._close_lock()
-            self.phase, self.data = FENCED_COMMIT.initial, Commit(self.data.me, self.timings.stale_ms)
+            self._break_off()
+            self._tell(Forget())
             raise
         self._close_lock()
         self._tell(Forget())
         return verdict
+
+    def _break_off(self) -> None:
+        """An error ends a commit as a request to end does; nothing of the command is left."""
+        self._tell(Interrupt())
+        self._tell(Swept(True))
 
     def _close_lock(self) -> None:
         if self._lock is not None:
@@ -167,7 +173,8 @@ class Committer:
         if isinstance(taken, Step):
             before, self.phase, self.data = self.phase, taken.phase, taken.data
             if self.ports.recorder is not None:
-                self._record(_ACTIONS.get((before, message.event, taken.phase), type(message).__name__))
+                step_taken = (before, message, self.phase)
+                record_step(self.ports.recorder, self._node(), self._number, self._token, step_taken, self.data)
         return taken
 
     def _told(self, message: Happening) -> Output:
@@ -222,7 +229,7 @@ class Committer:
     def _look(self, guarded: Guarded) -> Verdict:
         self._number = guarded.number
         if self.ports.recorder is not None:
-            self._record("Enter")
+            self.ports.recorder.event(MODULE, "Enter", self._node(), self._number, None, None, self._token)
         registry, sight = self._read(inside=True)
         try:
             output = self._told(Look(sight))
@@ -238,6 +245,8 @@ class Committer:
             while not self._errand.gone():
                 self._errand.destroy()
                 self.ports.clock.sleep_ms(_LOOK_MS)
+            self._break_off()
+            self._number = 0
             raise
 
     def _run(self, order: RunCommand) -> Output:
@@ -268,6 +277,11 @@ class Committer:
                 if isinstance(taken, Refused) and self.ports.clock.fence_ms() >= kill_ms:
                     taken = self._tell(GraceOver())
             output = taken.outputs[0]
+
+    def _node(self) -> str:
+        """Its name in a recording."""
+        me = self.data.me
+        return f"{me.pid}-{me.birth.ticks}/commit@{self.key}"
 
     # -- reading ------------------------------------------------------------------------------------------------------
 
@@ -311,25 +325,3 @@ class Committer:
             case "stale":
                 return f"{self.directory.registry}: {why_stale(self._token, sight, self.data)}; nothing was run"
         return ""
-
-    # -- recording ----------------------------------------------------------------------------------------------------
-
-    def _record(self, action: str) -> None:
-        recorder, me = self.ports.recorder, self.data.me
-        assert recorder is not None
-        recorder.event(MODULE, action, f"{me.pid}.{me.birth.ticks}", self._number, None, None, self._token)
-
-
-_ACTIONS: Final = {
-    ("idle", "ask", "stale"): "AskStale",
-    ("idle", "ask", "failed"): "AskInVain",
-    ("entering", "look", "running"): "Run",
-    ("entering", "look", "stale"): "FindStale",
-    ("entering", "look", "failed"): "FindNothing",
-    ("running", "ended", "ending"): "End",
-    ("waiting", "interrupt", "failed"): "Cancel",
-    ("entering", "interrupt", "failed"): "Cancel",
-    ("ending", "grace_over", "ending"): "Kill",
-    ("ending", "swept", "done"): "Leave",
-}
-"""The twin's actions where they are not called like the message."""

@@ -211,6 +211,11 @@ class Instance(ABC, Generic[S]):
         """The instance for these events of one module and resource. `pool` is where instances that can serve several
         groups of events are kept. Raises `BadTrace`."""
 
+    @classmethod
+    def beside(cls, group: Sequence[Event], events: Sequence[Event]) -> list[Event]:
+        """What other modules' events of the recording mean to the events of this group: events of its environment."""
+        return []
+
     @abstractmethod
     def process_of(self, event: Event) -> str:
         """The model's process of the event's node; when its last event is taken, it may have died."""
