@@ -105,10 +105,12 @@ class Doctor:
         self._ports = ports
         self._directory = directory
         self._timings = timings
+        # Transactions are counted by whoever is inside the ownership guard, and by nobody else.
+        uncounted = attrs.evolve(ports, recorder=None)
         self._guards = guards or Guards(
-            GuardedFile(ports, directory.recovery_guard, timings, process=process),
+            GuardedFile(uncounted, directory.recovery_guard, timings, process=process),
             GuardedFile(ports, directory.registry, timings, process=process),
-            OldGuards(ports, directory.registry, timings, process),
+            OldGuards(uncounted, directory.registry, timings, process),
         )
         self._quarantine = Quarantine(ports, directory, timings)
         self._first: tuple[Damage, ...] = ()
@@ -182,13 +184,6 @@ class Doctor:
             self._fail(_recovery_is_busy(error))
 
     def _under_recovery_guard(self, guarded: Guarded) -> None:
-        self._number = guarded.number
-        try:
-            self._inspect_and_clear()
-        finally:
-            self._number = 0
-
-    def _inspect_and_clear(self) -> None:
         self._take(Enter("nobody"))
         found = self._examine()
         self._blocked_by(found)
@@ -210,11 +205,11 @@ class Doctor:
             self._clearing_ended(Failed(), error)
 
     def _under_both_guards(self, guarded: Guarded) -> None:
-        outer, self._number = self._number, guarded.number
+        self._number = guarded.number
         try:
             self._confirm_and_move(guarded)
         finally:
-            self._number = outer
+            self._number = 0
 
     def _confirm_and_move(self, guarded: Guarded) -> None:
         self._take(Secure("nobody"))
@@ -304,6 +299,10 @@ class Doctor:
         look = look_at_guard(self._ports, self._directory.guard)
         if look.kind != "damaged":
             raise TenureError("it is not damaged any more; run tenure doctor again")
+        if look.live:
+            raise TenureError(
+                f"pid {look.live[0]} is inside it and not dead; end it, or remove what it did not put there"
+            )
         if look.form == "directory" and not look.names:
             self._quarantine.move_empty(look.path)
         elif look.form == "directory":

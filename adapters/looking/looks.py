@@ -193,8 +193,15 @@ def _guard(ports: Ports, path: str) -> GuardLook:
     names = ports.files.entries(path)
     damaged = GuardLook(path, "damaged", form, names)
     if len(names) != 1:
-        problem = "it is empty" if not names else f"it has {len(names)} files instead of one: {', '.join(names[:4])}"
-        return attrs.evolve(damaged, problem=problem)
+        if not names:
+            return attrs.evolve(damaged, problem="it is empty")
+        problem, inside = (
+            f"it has {len(names)} files instead of one: {', '.join(names[:4])}",
+            _inside(ports, path, names),
+        )
+        if inside is not None:
+            problem += f" (and pid {inside.pid}, which is inside by one of them, is not dead)"
+        return attrs.evolve(damaged, holder=inside, problem=problem)
     name = parse_name(names[0])
     if name is None:
         return attrs.evolve(damaged, problem=f"foreign name in it: {names[0]!r}")
@@ -204,6 +211,22 @@ def _guard(ports: Ports, path: str) -> GuardLook:
     if not agree(name, payload.generation):
         return attrs.evolve(damaged, problem=f"{names[0]}: says generation {payload.generation!r}, its name another")
     return _judged(ports, GuardLook(path, "held", form, names, payload), name if isinstance(name, MarkerName) else None)
+
+
+def _inside(ports: Ports, path: str, names: tuple[str, ...]) -> Seen | None:
+    """Somebody who is not proven dead and is inside by one of several files: a desktop or a copying program put others
+    beside it, and that must not let anybody else in."""
+    for entry in names:
+        name = parse_name(entry)
+        payload = None if name is None else _payload(ports, os.path.join(path, entry))[0]
+        if name is None or payload is None or not agree(name, payload.generation):
+            continue
+        look = GuardLook(path, "held", "directory", payload=payload)
+        look = _judged(ports, look, name if isinstance(name, MarkerName) else None)
+        found = [seen for seen in (look.holder, look.claimant) if seen is not None and not seen.proven_dead]
+        if found:
+            return found[0]
+    return None
 
 
 def _payload(ports: Ports, path: str) -> tuple[Payload | None, str]:

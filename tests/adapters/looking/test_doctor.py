@@ -118,6 +118,20 @@ def test_a_guard_that_is_unverifiable_is_quarantined_as_it_is(ward: Ward, name: 
     assert entry == ward.files.read(REGISTRY)
 
 
+@pytest.mark.parametrize("name", [f"owner.{GENERATION}.json", f"owner.reclaim.88.{CLAIM}.json"])
+def test_a_live_holder_is_not_robbed_because_somebody_put_a_file_beside_its_own(ward: Ward, name: str) -> None:
+    """It is shown to be inside, by a file that is in order (S36)."""
+    ward.guard(name=name)
+    ward.put(f"{GUARD}/.DS_Store", "")
+    ward.processes.start(HOLDER if "reclaim" not in name else 88)
+    before = ward.tree()
+    outcome = Doctor(ward.ports(), DIRECTORY, FAST).heal()
+    assert ("blocked", ward.tree()) == (outcome.kind, before)
+    assert [HOLDER if "reclaim" not in name else 88] == [blocker.seen.pid for blocker in outcome.blockers]
+    ward.processes.kill(outcome.blockers[0].seen.pid)
+    assert "recovered" == treat(ward).outcome.kind
+
+
 def test_thread_states_that_are_torn_are_quarantined_and_the_others_stay(ward: Ward) -> None:
     ward.own()
     ward.put(THREADS, "{torn")
