@@ -10,10 +10,11 @@ from __future__ import annotations
 import errno
 import json
 import os
+import random
 import re
 import secrets
 import shutil
-import tempfile
+import string
 import time
 import uuid
 from collections.abc import Callable
@@ -60,8 +61,9 @@ def publish(guard: Path) -> dict[str, Any] | None:
     mine = {"pid": os.getpid(), "acquiredAtMs": time.time_ns() // 10**6, "generation": str(uuid.uuid4())}
     staged = ""
     try:
-        staged = tempfile.mkdtemp(prefix=f"{guard.name}.staged.", dir=guard.parent)
-        os.chmod(staged, 0o700)
+        letters = "".join(random.choices(string.ascii_letters + string.digits, k=6))  # as Node's mkdtemp
+        os.mkdir(f"{guard}.staged.{letters}", 0o700)
+        staged = f"{guard}.staged.{letters}"
         with open(
             os.open(f"{staged}/owner.{mine['generation']}.json", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w"
         ) as f:

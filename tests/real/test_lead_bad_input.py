@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+
+from tests.real.privileges import before_exec
 
 if TYPE_CHECKING:
     from tests.real.conftest import Leads
@@ -124,11 +128,16 @@ def test_a_directory_that_cannot_be_written(leads: Leads) -> None:
     refused(leads, str(leads.directory / "tmp"))
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_a_read_only_directory(leads: Leads) -> None:
-    """The same, of a directory that belongs to somebody else."""
+    """The same, of a directory whose mode forbids it."""
     leads.directory.chmod(0o500)
-    refused(leads, str(leads.directory))
+    command = [sys.executable, "-m", "tenure.adapters.cli", "lead", str(leads.directory), "--", "true"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, preexec_fn=before_exec)
+    leads.directory.chmod(0o700)
+
+    assert (2, 1) == (done.returncode, done.stderr.count("\n")), done.stderr
+    assert str(leads.directory) in done.stderr
+    assert [] == list(leads.directory.iterdir())
 
 
 def test_a_profile_that_is_no_name(leads: Leads) -> None:
