@@ -15,6 +15,7 @@ from tenure.adapters.files.directory import AgentDirectory
 from tenure.adapters.files.guard import GuardBusy, Guarded, GuardedFile, GuardLost
 from tenure.adapters.files.process_state import ProcessState
 from tenure.adapters.files.registry import Registry, parse_registry
+from tenure.adapters.files.replacing import read_or_absent
 from tenure.adapters.files.timings import Timings
 from tenure.adapters.lead.commit_events import MODULE, record_step
 from tenure.adapters.lead.stale_words import why_stale
@@ -289,9 +290,7 @@ class Committer:
         """The registry, and what it shows of the key."""
         ports = self.ports
         try:
-            registry = parse_registry(ports.files.read(self.directory.registry, follow=True))
-        except FileNotFoundError:
-            registry = parse_registry(None)
+            registry = parse_registry(read_or_absent(ports.files, self.directory.registry))
         except OSError as error:
             registry = Registry(problem=f"cannot be read: {error.strerror or error}")
         if not registry.problem and (problem := registry.implausible(self.key)):

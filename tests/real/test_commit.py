@@ -184,6 +184,11 @@ def test_bad_input_changes_nothing(commits: Commits) -> None:
     assert before == sorted(path.name for path in commits.state.iterdir())
     assert not commits.log.exists()
     (commits.state / "owners.json").unlink()
+    (commits.state / "owners.json").symlink_to("nowhere")
+    done = commits.start(epoch, "touch", str(commits.log))
+    assert 2 == done.ends()
+    assert "owners.json: cannot be read" in done.said
+    (commits.state / "owners.json").unlink()
     (commits.state / "commit.lock").mkdir()
     epoch = commits.own()
     done = commits.start(epoch, "touch", str(commits.log))

@@ -72,7 +72,7 @@ def start(request: dict[str, object]) -> None:
         for descriptor, name in ((1, "stdout"), (2, "stderr")):
             os.dup2(os.open(str(request[name]), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), descriptor)
         os.closerange(3, 64)
-        if request["die_at"]:
+        if request.get("die_at"):
             die_at(str(request["die_at"]), str(request["flag"]))
         cli.main(request["arguments"])  # type: ignore[arg-type]
     except SystemExit as end:
