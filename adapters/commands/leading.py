@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+from pathlib import Path
 from typing import Annotated, Final
 
 import attrs
@@ -32,6 +33,9 @@ def lead(
         float,
         typer.Option(metavar="SECONDS", min=0.0, max=86_400.0, help="How long after SIGTERM SIGKILL follows."),
     ] = 2.0,
+    trace: Annotated[
+        Path | None, typer.Option(metavar="TRACE", help="Record into this directory, for tenure trace check.")
+    ] = None,
 ) -> None:
     """Run COMMAND while this process leads DIR, and stand by while another does.
 
@@ -83,7 +87,12 @@ def lead(
         ),
         supervisor=os.getpid(),
     )
-    raise typer.Exit(Supervisor(real_ports(), where, key, timings, work, to_stderr).run())
+    recorder = None
+    if trace is not None:
+        from tenure.adapters.trace.recorder import TraceRecorder
+
+        recorder = TraceRecorder(trace)
+    raise typer.Exit(Supervisor(real_ports(recorder=recorder), where, key, timings, work, to_stderr).run())
 
 
 def _open_if_closed(descriptor: int) -> None:

@@ -123,16 +123,19 @@ class TraceRecorder:
         self.broken = self.broken or "closed"
 
     def _open(self) -> None:
-        self._heads = {}
-        self._seq, self._end, self._size = 1, 0, self._chunk
         name = f"{os.getpid()}-{secrets.token_hex(4)}{SUFFIX}"
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         self._descriptor = os.open(self.directory / name, flags, 0o600)
-        os.ftruncate(self._descriptor, self._size)
-        self._map = mmap.mmap(self._descriptor, self._size)
+        os.ftruncate(self._descriptor, self._chunk)
+        self._map = mmap.mmap(self._descriptor, self._chunk)
+        self._size = self._chunk
 
     def _grow(self, need: int) -> None:
+        if self._descriptor < 0:
+            self._open()  # the first event of a forked child
         size = self._size
+        if need <= size:
+            return
         while size < need:
             size += self._chunk
         os.ftruncate(self._descriptor, size)
@@ -161,9 +164,12 @@ class TraceRecorder:
         try:
             self._map.close()
             os.close(self._descriptor)
-            self._open()
         except Exception as error:
             self._break(error)
+            return
+        # A file of its own is made for its first event: most children have none.
+        self._seq, self._end, self._size, self._descriptor = 1, 0, 0, -1
+        self._map = _NOWHERE
 
 
 class _Nowhere:
