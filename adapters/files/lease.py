@@ -45,7 +45,7 @@ from tenure.machines.leader_messages import (
     Start,
     Supersede,
 )
-from tenure.machines.lease import Sight, next_epoch, passed
+from tenure.machines.lease import MAX_EPOCH, Sight, next_epoch, passed
 from tenure.machines.polling_messages import Saw
 
 __all__ = ["AcquireMode", "Guard", "Held", "Inside", "LeaseRuntime", "NotOwner", "View", "Won"]
@@ -258,7 +258,12 @@ class LeaseRuntime(LeaseSteps):
         epoch = next_epoch(transaction.mark, entry_epoch)
         if isinstance(self._drive(transaction, Mint(epoch, transaction.mark, entry_epoch)), Refused):
             self._drive(transaction, Abandon())
-            raise TenureError(f"{path}: no epoch is left after {epoch - 1}; begin with a fresh directory")
+            if transaction.mark < MAX_EPOCH:
+                raise TenureError(
+                    f"{self.directory.registry}: {self.key}.leaderEpoch is so high that no epoch is left after it; remove "
+                    "that entry by hand, if no resource has seen its epoch"
+                )
+            raise TenureError(f"{path}: no epoch is left after {MAX_EPOCH}; begin with a fresh directory")
 
     def _refresh(self, transaction: Transaction) -> Saw:
         taken = self._drive(transaction, Refresh(transaction.sight))
