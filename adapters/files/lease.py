@@ -260,8 +260,8 @@ class LeaseRuntime(LeaseSteps):
             self._drive(transaction, Abandon())
             if transaction.mark < MAX_EPOCH:
                 raise TenureError(
-                    f"{self.directory.registry}: {self.key}.leaderEpoch is so high that no epoch is left after it; remove "
-                    "that entry by hand, if no resource has seen its epoch"
+                    f"{self.directory.registry}: {self.key}.leaderEpoch is so high that no epoch is left after it; "
+                    "remove that entry by hand, if no resource has seen its epoch"
                 )
             raise TenureError(f"{path}: no epoch is left after {MAX_EPOCH}; begin with a fresh directory")
 
