@@ -18,6 +18,7 @@ from tenure.adapters.errors import TenureError
 from tenure.machines.entry import Entry, number, parse_entry, render_entry
 
 _BLANK: Final = " \t\n\r"
+_TOO_DEEP: Final = "nested too deep"
 _LONGEST_INTEGER: Final = 308
 """Digits beyond which a number may be infinite to JavaScript, and then is none; so it is read as a double."""
 _NAMES: Final = {bool: "true or false", int: "a number", float: "a number", str: "a string", list: "an array"}
@@ -49,6 +50,8 @@ class Registry:
     """Where the object's brace opens in `text`, and where it closes."""
     closes: int = 0
     problem: str = ""
+    too_deep: bool = False
+    """The problem is this reader's: others may be able to read it."""
 
     def value(self, key: str) -> object:
         """The value of `key`, None for none. Of several the last one counts, as in JavaScript."""
@@ -124,7 +127,7 @@ def parse_registry(data: bytes | None) -> Registry:
     except _Wrong as wrong:
         line = text.count("\n", 0, wrong.at) + 1
         column = wrong.at - text.rfind("\n", 0, wrong.at)
-        return Registry(problem=f"{wrong.what} (line {line}, column {column})")
+        return Registry(problem=f"{wrong.what} (line {line}, column {column})", too_deep=wrong.what == _TOO_DEEP)
 
 
 class _Wrong(Exception):
@@ -175,7 +178,7 @@ def _value(text: str, at: int) -> tuple[object, int]:
     except json.JSONDecodeError as error:
         raise _Wrong(f"bad JSON: {error.msg}", error.pos) from error
     except RecursionError as error:
-        raise _Wrong("nested too deep", at) from error
+        raise _Wrong(_TOO_DEEP, at) from error
     except ValueError as error:
         raise _Wrong(f"bad JSON: {error}", at) from error
     return value, end

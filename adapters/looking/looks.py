@@ -277,7 +277,8 @@ def _claimant(ports: Ports, marker: MarkerName) -> Seen:
 
 
 def look_at_registry(ports: Ports, path: str, timings: Timings) -> RegistryLook:
-    """The registry as an outsider reads it. What cannot be read at all (EACCES, EIO) is a problem and no damage."""
+    """The registry as an outsider reads it. What cannot be read at all (EACCES, EIO) is a problem and no damage; nor is
+    what is too large or too deep for us: the other system reads it, and its live owners cannot be shown (S36)."""
     try:
         data = ports.files.read(path, follow=True)
     except FileNotFoundError:
@@ -285,11 +286,12 @@ def look_at_registry(ports: Ports, path: str, timings: Timings) -> RegistryLook:
             return RegistryLook(path, False)
         return RegistryLook(path, True, problem="a symbolic link to nothing", damaged=True)
     except OSError as error:
-        if error.errno in (errno.EISDIR, errno.EINVAL, errno.ELOOP, errno.EFBIG):
-            problem = "far too large" if error.errno == errno.EFBIG else "not a regular file"
-            return RegistryLook(path, True, problem=problem, damaged=True)
+        if error.errno in (errno.EISDIR, errno.EINVAL, errno.ELOOP):
+            return RegistryLook(path, True, problem="not a regular file", damaged=True)
         return RegistryLook(path, True, problem=f"cannot be read: {error.strerror}")
     registry = parse_registry(data)
+    if registry.too_deep:
+        return RegistryLook(path, True, problem=f"cannot be read: {registry.problem}")
     damaged, problem = bool(registry.problem), registry.problem
     if damaged:  # the other system reads what is no UTF-8 all the same, and its live owners count
         registry = parse_registry(data.decode("utf-8", "replace").encode())

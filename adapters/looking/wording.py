@@ -155,7 +155,7 @@ def advice(found: Status, wall_ms: int) -> tuple[str, ...]:
     if found.registry.damaged or found.guard.kind == "damaged" or found.marks.problem:
         said.append(f"run {doctor}")
     elif found.registry.problem:
-        said.append(f"give this user the right to read {found.registry.path}")
+        said.append(f"see to it that this user can read {found.registry.path}")
     said += [f"correct or remove that member of {found.registry.path} by hand: {text}" for text in found.registry.odd]
     said += _about_guard(found.guard, found.stale_ms, wall_ms, doctor)
     said += _about_guard(found.recovery_guard, found.stale_ms, wall_ms, doctor)

@@ -15,7 +15,7 @@ from tenure.adapters.files.process_state import ProcessState
 from tenure.adapters.looking.care import Report, as_json, care, lines
 from tenure.adapters.looking.doctor import Doctor
 from tenure.adapters.looking.status import status
-from tenure.adapters.ports import Killed
+from tenure.adapters.ports import READ_LIMIT, Killed
 from tenure.adapters.testing.faulty import Call, Fails, Fault, Kills, Plan, at
 from tenure.machines.identity import UNKNOWN
 
@@ -130,6 +130,19 @@ def test_a_live_holder_is_not_robbed_because_somebody_put_a_file_beside_its_own(
     assert [HOLDER if "reclaim" not in name else 88] == [blocker.seen.pid for blocker in outcome.blockers]
     ward.processes.kill(outcome.blockers[0].seen.pid)
     assert "recovered" == treat(ward).outcome.kind
+
+
+@pytest.mark.parametrize("size", ["deep", "large"])
+def test_a_registry_that_only_we_cannot_read_is_left_to_its_owners(ward: Ward, size: str) -> None:
+    """The other system reads it: nobody can show that no owner lives (S36)."""
+    other = b"[" * 100_000 + b"]" * 100_000 if size == "deep" else b'"' + b"x" * READ_LIMIT + b'"'
+    owner = json.dumps(ward.entry(processBirth=None, monotonicMs=None)).encode()
+    ward.processes.start(HOLDER)
+    ward.put(REGISTRY, b'{"other": ' + other + b', "default": ' + owner + b"}")
+    before = ward.tree()
+    with pytest.raises(TenureError, match=r"owners.json: cannot be read: .*too (large|deep).*; nothing was changed"):
+        treat(ward)
+    assert before == ward.tree()
 
 
 def test_thread_states_that_are_torn_are_quarantined_and_the_others_stay(ward: Ward) -> None:
