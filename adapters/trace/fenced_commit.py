@@ -24,10 +24,15 @@ from tenure.adapters.trace.lines import BadTrace, Event
 from tenure.models.fenced_commit import FREE, LOCKED, Config, FencedCommit, Lease, State
 
 DEFAULT: Final = "default"
-LOOKS: Final = frozenset({"Ask", "AskStale", "AskInVain", "Run", "FindStale", "FindNothing"})
+PLAIN: Final = frozenset({"Ask", "AskStale", "AskInVain"})
+"""Looks outside of the guard. They are held against what they say themselves, and show no epoch before its time; what
+a commit rests on is seen inside."""
+INSIDE: Final = frozenset({"Run", "FindStale", "FindNothing"})
 REFUSED: Final = frozenset({"AskStale", "AskInVain", "FindStale", "FindNothing"})
 OWNERS: Final = frozenset({"Take", "Release"})
 """What events of owners become."""
+UNSEEN: Final = 13
+"""What it costs that an owner wrote and nobody recorded it: first it is tried whether a look was recorded late."""
 ALONE: Final = frozenset({"TimeUp", "Interrupt", "Forget"})
 """What nobody else sees."""
 BEFORE: Final[Mapping[str, tuple[str, ...]]] = {
@@ -88,7 +93,7 @@ class FencedCommits(Instance[State]):
             before = last.get(event.node)
             if before is not None and before.action == "End":
                 found.rest[before.file, before.seq] = event.action == "Kill"
-            if before is not None and before.action == "Enter" and event.action in LOOKS:
+            if before is not None and before.action == "Enter" and event.action in INSIDE:
                 found.looks[before.file, before.seq] = event
             last[event.node] = event
         return found
@@ -133,9 +138,18 @@ class FencedCommits(Instance[State]):
         return Label(event.node, event.action, (), tenure, id, phase if isinstance(phase, str) else "", more)
 
     def successors(self, state: State, action: str, args: Args) -> tuple[State, ...]:
-        """What outlives a killed committer only hinders others, and is never needed."""
-        after = super().successors(state, action, args)
-        return tuple(s for s in after if not s.stray) if action == "Crash" else after
+        """What outlives a killed committer only hinders others, and is never needed. To look outside of the guard is
+        to look at some moment before: at whatever may have stood there then."""
+        if action not in PLAIN:
+            after = super().successors(state, action, args)
+            return tuple(s for s in after if not s.stray) if action == "Crash" else after
+        then = [
+            attrs.evolve(state, entry=Lease(epoch, life), readable=action != "AskInVain")
+            for epoch in range(1, state.entry.epoch + 1)
+            for life in ("fresh", "none")
+        ]
+        more = (after for s in then for after in super(FencedCommits, self).successors(s, action, args))
+        return tuple(dict.fromkeys(attrs.evolve(state, node=after.node) for after in more))
 
     def candidates(self, label: Label) -> tuple[Args, ...]:
         return ((),) if label.action in OWNERS else super().candidates(label)
@@ -147,7 +161,7 @@ class FencedCommits(Instance[State]):
         node = after.node[label.node]
         if label.phase and node.phase != label.phase:
             return False
-        if label.tenure >= 0 and (node.token or before.node[label.node].token) != label.tenure:
+        if not self._names(label, before, node.token or before.node[label.node].token):
             return False
         if not label.more:
             return True
@@ -155,10 +169,24 @@ class FencedCommits(Instance[State]):
         if name == "rest":
             return (after.command[label.node].state != "none") == lease
         entry = before.entry
+        seen = label.seen < 0 or entry.epoch == label.seen
         if label.action == "Enter":  # the rest may happen until it looks
-            seen = label.seen < 0 or entry.epoch == label.seen
-            return lease == "unreadable" or (seen and entry.state in BEFORE[str(lease)])
-        return entry.state == lease and (lease == "none" or label.seen < 0 or entry.epoch == label.seen)
+            return lease not in BEFORE or (seen and entry.state in BEFORE[str(lease)])
+        if label.action in PLAIN:
+            found = "AskInVain" if lease not in BEFORE else "AskStale"
+            if lease == "fresh" and label.seen == label.tenure:
+                found = "Ask"
+            return found == label.action and label.seen <= entry.epoch
+        if lease not in BEFORE or not before.readable:
+            return lease == "unreadable" and not before.readable
+        return entry.state == lease and (lease == "none" or seen)
+
+    def _names(self, label: Label, before: State, token: int) -> bool:
+        """Whether the model's `token` is the one of the event. A caller may name what is no epoch yet: that is as stale
+        as any, and is forgotten at once."""
+        if label.tenure > before.entry.epoch and label.action in ("AskStale", "AskInVain"):
+            return token == 1
+        return label.tenure < 0 or label.action == "Forget" or token == label.tenure
 
     def hidden(self, state: State, label: Label, ended: frozenset[str]) -> Iterable[Hidden]:
         me = label.node
@@ -172,19 +200,21 @@ class FencedCommits(Instance[State]):
             if not state.readable:
                 yield Hidden(2, "Mend", ())
             if state.entry.epoch < (label.tenure - 1 if label.action == "Take" else label.tenure):
-                yield from self._writes(state, "Take", 6)
+                yield from self._writes(state, "Take", UNSEEN)
             return
         if state.guard == "other":
             yield Hidden(1, "Go", ())
         if state.node[me].phase == "ending" and state.command[me].state != "none":
             yield Hidden(1, "Obey", (me,))
-        if label.action in LOOKS or label.action == "Enter":
+        if label.action in PLAIN and state.entry.epoch < label.seen:
+            yield from self._writes(state, "Take", UNSEEN)
+        elif label.action in INSIDE or label.action == "Enter":
             yield from self._seen(state, label)
 
     def _seen(self, state: State, label: Label) -> Iterable[Hidden]:
         """What may have happened so that the look showed this."""
         wanted, epoch = (str(label.more[0][1]) if label.more else "fresh"), label.seen
-        if not label.more and label.action in ("Ask", "Run"):
+        if not label.more and label.action == "Run":
             epoch = label.tenure
         if wanted == "unreadable":
             if state.readable:
@@ -194,9 +224,9 @@ class FencedCommits(Instance[State]):
             yield Hidden(2, "Mend", ())
         entry = state.entry
         if entry.epoch < epoch:
-            yield from self._writes(state, "Take", 6)
+            yield from self._writes(state, "Take", UNSEEN)
         if wanted == "none":
-            yield from self._writes(state, "Release", 6)
+            yield from self._writes(state, "Release", UNSEEN)
             return
         if wanted == "fresh" and entry.state == "passed":
             yield from self._writes(state, "Renew", 2)
@@ -209,12 +239,6 @@ class FencedCommits(Instance[State]):
         """An owner comes, and does this; nobody else is in the guard."""
         if state.guard in FREE:
             yield Hidden(cost, SEVERAL, (_COME, (action, ())))
-
-    def reads(self, label: Label) -> bool:
-        return label.action.startswith("Ask")
-
-    def graft(self, state: State, after: State, label: Label) -> State:
-        return self.fresh(attrs.evolve(state, node=state.node.set(label.node, after.node[label.node])))
 
     def local(self, label: Label) -> bool:
         return label.action in ALONE

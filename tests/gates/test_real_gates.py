@@ -150,6 +150,7 @@ def test_a_campaign_that_cannot_be_made_fails(monkeypatch: pytest.MonkeyPatch) -
         (["+1 5", "+2 6", "-2 6"], ""),
         (["+1 5", "+1 6", "-1 5"], "interleaved"),
         (["+2 5", "-2 5", "+1 6"], "came after"),
+        (["+2 5", "!2 5", "-2 5"], "did not have"),
     ],
 )
 def test_effects_are_judged_by_their_lines(lines: list[str], wrong: str) -> None:
