@@ -117,7 +117,6 @@ class Doctor:
         self._blockers: tuple[Blocker, ...] = ()
         self._why = ""
         self._kept_out = False
-        self._number = 0
         self._node = ""
         if ports.recorder is not None:
             me = ports.processes.me()
@@ -205,13 +204,6 @@ class Doctor:
             self._clearing_ended(Failed(), error)
 
     def _under_both_guards(self, guarded: Guarded) -> None:
-        self._number = guarded.number
-        try:
-            self._confirm_and_move(guarded)
-        finally:
-            self._number = 0
-
-    def _confirm_and_move(self, guarded: Guarded) -> None:
         self._take(Secure("nobody"))
         found = self._examine(guarded.generation)
         self._blocked_by(found)
@@ -241,7 +233,7 @@ class Doctor:
                 self._reached(phase, data, outputs)
                 tell(self._ports, "recovery", phase, event=message.event)
                 if self._ports.recorder is not None:
-                    record(self._ports.recorder, self._node, self._number, message, seen, phase)
+                    record(self._ports.recorder, self._node, message, seen, phase)
             case refused:
                 raise AssertionError(f"{refused}: the doctor offered what the machine does not know")
 

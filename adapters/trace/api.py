@@ -49,6 +49,7 @@ class MemoryRecorder:
                 dict(args or {}),
                 dict(observed or {}),
                 said,
+                seq,
             )
         )
 

@@ -35,7 +35,8 @@ from tenure.adapters.trace.instance import (
     said,
 )
 from tenure.adapters.trace.lines import BadTrace, Event
-from tenure.models.leader_election import FREE, NO_TENURE, SETTLED, Config, LeaderElection, State
+from tenure.models.leader_election import FREE, NO_TENURE, NOBODY, SETTLED, Config, LeaderElection, State
+from tenure.models.world import Action, FrozenMap
 
 DEFAULT: Final = "default"
 CAUSES: Final = frozenset(["crash", "pause", "force", "resume", "switch", "tear", "release", "write", "clock"])
@@ -65,6 +66,10 @@ in `observed.age`."""
 ALONE: Final = frozenset({"Look", "Start"})
 """What a runtime may do outside of transactions that is nothing to anybody else."""
 LEAVE: Final = ("Leave",)
+MOVED: Final = "MoveRegistry"
+"""What a doctor records in `RuntimeRecovery` when it has taken the registry away, and all entries with it. The model
+does not have that (`Mend` puts back what stood there): here it is one more step of the environment, taken where it was
+recorded, or where the doctor that took it may have been killed before it could record it."""
 
 
 class LeaderElections(Instance[State]):
@@ -88,7 +93,10 @@ class LeaderElections(Instance[State]):
         self.config = Config({**runtimes, **self.strangers}, tuple(keys), CAUSES, BUDGET, 2**53 - 1)
         self.election = LeaderElection(self.config)
         super().__init__(self.election, title)
+        self.actions[MOVED] = Action(MOVED, self._moved)
         self.named: dict[str, str] = {}
+        self.healed = False
+        """Doctors took the registry away."""
         for runtime in runtimes:
             self.named[runtime.partition("@")[0].partition("/")[2] or runtime] = runtime
 
@@ -98,6 +106,8 @@ class LeaderElections(Instance[State]):
         processes: dict[str, str] = {}
         keys: set[str] = set()
         for event in events:
+            if event.action == MOVED:
+                continue
             processes[event.node] = event.process
             if event.action in ("Start", "Switch"):
                 key = event.args.get("key", DEFAULT)
@@ -108,13 +118,20 @@ class LeaderElections(Instance[State]):
                     key_of.setdefault(event.node, key)
         runtimes = {node: (process, key_of.get(node, DEFAULT)) for node, process in processes.items()}
         found = cls(runtimes, sorted(keys | {key for _, key in runtimes.values()}), title)
-        found.reorders = any(not e.number and e.action not in ALONE for e in events)
+        found.reorders = any(not e.number and e.action not in ALONE and e.action != MOVED for e in events)
+        found.healed = any(e.action == MOVED for e in events)
         return found
+
+    @classmethod
+    def beside(cls, group: Sequence[Event], events: Sequence[Event]) -> list[Event]:
+        return [event for event in events if event.action == MOVED]
 
     def process_of(self, event: Event) -> str:
         return event.process
 
     def label(self, event: Event, binding: Binding) -> Label:
+        if event.action == MOVED:
+            return Label(event.node, MOVED, (), NOT_SAID, NOT_SAID, "")
         observed = event.observed
         phase = observed.get("phase", "")
         tenure = NOT_SAID if event.tenure is None else binding.get(event.tenure, UNBOUND)
@@ -132,6 +149,8 @@ class LeaderElections(Instance[State]):
         return Label(event.node, event.action, args, tenure, seen, phase if type(phase) is str else "?", more)
 
     def agrees(self, before: State, after: State, label: Label, args: Args) -> bool:
+        if label.action == MOVED:
+            return True
         node, then = before.node[label.node], after.node[label.node]
         if label.phase and then.phase != label.phase:
             return False
@@ -154,6 +173,8 @@ class LeaderElections(Instance[State]):
 
     def binds(self, before: State, after: State, label: Label) -> tuple[tuple[str, int], ...]:
         found: tuple[tuple[str, int], ...] = ()
+        if label.action == MOVED:
+            return found
         node, then = before.node[label.node], after.node[label.node]
         if label.tenure == UNBOUND:
             found += (("tenure", (then.tenure if then.tenure != NO_TENURE else node.tenure).epoch),)
@@ -168,6 +189,8 @@ class LeaderElections(Instance[State]):
         return all((other < real) == (value < model) for other, value in binding.items() if isinstance(other, int))
 
     def hidden(self, state: State, label: Label, ended: frozenset[str]) -> Iterable[Hidden]:
+        if label.action == MOVED:
+            return
         me, holder = label.node, state.guard
         process = self.election.process
         node = state.node[me]
@@ -219,6 +242,8 @@ class LeaderElections(Instance[State]):
             if way is not None:
                 steps = [*way, ("Begin", (owner,)), ("Release", (owner,)), ("Write", (owner,)), ("Leave", (owner,))]
                 yield Hidden(6, SEVERAL, tuple(steps))
+        elif label.more and wanted == "none" != owner and self.healed and not self._over(owner, ended):
+            yield Hidden(20, MOVED, ())  # by a doctor whose record is lost
         elif label.more and owner != wanted and owner in self.election.process and self._over(owner, ended):
             yield from self._all_of(state, owner, 2)
 
@@ -247,6 +272,14 @@ class LeaderElections(Instance[State]):
                 yield Hidden(8, SEVERAL, (*way, (passes, (key,)), ("Acquire", (stranger,)), *then))
             yield Hidden(11, SEVERAL, (*way, ("Look", (stranger,)), ("Force", (stranger,)), *then))
 
+    def candidates(self, label: Label) -> tuple[Args, ...]:
+        return ((),) if label.action == MOVED else super().candidates(label)
+
+    def _moved(self, state: State) -> Iterable[State]:
+        """The registry is gone."""
+        if state.readable:
+            yield attrs.evolve(state, entry=FrozenMap(dict.fromkeys(state.entry, NOBODY)))
+
     def _all_of(self, state: State, runtime: str, extra: int) -> Iterable[Hidden]:
         yield from hidden_of(LOST, state.node[runtime].phase, runtime, extra)
         if state.guard in FREE and state.node[runtime].phase != "off":
@@ -260,10 +293,14 @@ class LeaderElections(Instance[State]):
         return self.fresh(attrs.evolve(state, node=node, evicted=state.evicted - {label.node}))
 
     def follows(self, state: State, label: Label) -> tuple[str, ...]:
+        if label.action == MOVED:
+            return ()
         return LEAVE if state.guard == label.node and state.node[label.node].phase in SETTLED else ()
 
     def stutters(self, state: State, label: Label) -> bool:
         """A look that shows what is known already."""
+        if label.action == MOVED:
+            return False
         node = state.node[label.node]
         if (
             label.action != "Look"
@@ -283,7 +320,7 @@ class LeaderElections(Instance[State]):
         self.election.now = None
 
     def phase(self, state: State, node: str) -> str:
-        return state.node[node].phase
+        return state.node[node].phase if node in state.node else "healing"
 
     def shown(self, state: State) -> str:
         entries = ", ".join(

@@ -3,12 +3,13 @@
 A node is one healing, ``PROCESS/doctor-UUID``; its process, in the model, is its own, and is over with it. What its
 events say: `observed.phase`, its machine's after the step; `observed.alive` and `observed.owned`, whether some owner is
 not proven dead, and whether one of those holds a lease that is not over; `observed.damage`, what was seen damaged, of
-guard, registry and state. All steps are recorded, those that move something after the rename: so a killed doctor may
-have done one more.
+guard, registry and state. All steps are recorded, those that move something after the rename, so that a killed doctor
+may have done one more; but not what a doctor has nothing to do in, `Suspend` and `Release`.
 
-Owners do not record here, nor does what damages files: they are environment, that may do whatever the model lets it
-do. The model has one owner that cannot die by itself; here it runs in a process that heals nothing, `HOST`, and dies
-with that.
+What a doctor does is done under one guard, so that the order of the recording is the order of its steps; a look may be
+of a little earlier. Owners do not record here, nor does what damages files: they are environment, that may do whatever
+the model lets it do. The model has one owner that cannot die by itself; here it runs in a process that heals nothing,
+`HOST`, and dies with that.
 """
 
 from __future__ import annotations
@@ -36,13 +37,17 @@ from tenure.models.runtime_recovery import IDLE, Config, RuntimeRecovery, State
 
 HOST: Final = "the owner's process"
 DOES: Final[Mapping[str, int]] = {
-    "Begin": 1, "Commit": 1, "Withdraw": 2, "ReusePid": 2, "Expire": 1,
-    "DamageRegistry": 3, "DamageState": 3, "DamageGuard": 3,
+    "Begin": 1, "Commit": 1, "Withdraw": 2, "DamageRegistry": 13, "DamageState": 13, "DamageGuard": 13,
 }  # fmt: skip
-"""What the environment does, and how far-fetched that is."""
+"""What the environment does, and how far-fetched that is. An owner that lives and whose lease is over is, as nothing
+depends on it, one that is dead: that a pid is used again and a lease passes is not needed."""
+OMITTED: Final[Mapping[str, Mapping[str, int]]] = {
+    "suspending": {"Suspend": 1},
+    "releasing": {"Release": 1, "ReleaseFails": 1},
+}
 LAST: Final[Mapping[str, Mapping[str, int]]] = {
     "clearing": {"MoveGuard": 2, "Secure": 3, "SecureFails": 3},
-    "entering": {"Enter": 2},
+    "inspecting": {"Inspect": 2, "InspectBlocked": 2},
     "confirming": {"Confirm": 2, "ConfirmBlocked": 2},
     "moving": {"MoveRegistry": 2, "MoveState": 2, "Finish": 2},
 }
@@ -59,8 +64,9 @@ class RuntimeRecoveries(Instance[State]):
     """One agent directory, and every healing of it."""
 
     module: ClassVar[str] = "RuntimeRecovery"
-    environment: ClassVar[frozenset[str]] = frozenset({*DOES, "Crash", "Start", "SuspendFails"})
+    environment: ClassVar[frozenset[str]] = frozenset({*DOES, "ReusePid", "Expire", "Crash", "Start", "SuspendFails"})
     recycles: ClassVar[bool] = False
+    reorders = False
 
     def __init__(self, doctors: Sequence[str], title: str) -> None:
         self.recovery = RuntimeRecovery(Config((*doctors, HOST), frozenset({HOST}), False, BUDGET))
@@ -82,7 +88,7 @@ class RuntimeRecoveries(Instance[State]):
         phase, damage = observed.get("phase", ""), observed.get("damage", [])
         if not isinstance(damage, list) or not all(isinstance(name, str) for name in damage):
             raise BadTrace(f"{event.place}: observed.damage is no list of strings")
-        more: list[tuple[str, Hashable]] = [(n, observed[n] is True) for n in ("alive", "owned") if n in observed]
+        more: list[tuple[str, Hashable]] = [("owned", observed["owned"] is True)] if "owned" in observed else []
         if "damage" in observed:
             more.append(("damage", frozenset(damage)))
         return Label(
@@ -92,11 +98,9 @@ class RuntimeRecoveries(Instance[State]):
     def agrees(self, before: State, after: State, label: Label, args: Args) -> bool:
         if label.phase and after.node[label.node].phase != label.phase:
             return False
-        alive = before.registry.owner not in ("none", "ghost")
+        owned = before.registry.owner not in ("none", "ghost") and before.registry.fresh
         for what, value in label.more:
-            if what == "alive" and value != alive:
-                return False
-            if what == "owned" and value != (alive and before.registry.fresh):
+            if what == "owned" and value != owned:
                 return False
             if what == "damage" and not self._is_damaged(before, label.action, value):
                 return False
@@ -107,9 +111,10 @@ class RuntimeRecoveries(Instance[State]):
         kinds = {GUARD: state.guard, REGISTRY: state.registry.kind, THREADS: state.state}
         stands = frozenset(name for name, kind in kinds.items() if kind == "damaged")
         among = AT_ONE_MOMENT.get(action)
-        return bool(said & stands) if among is None else said & among == stands & among
+        return said <= stands if among is None else said & among == stands & among
 
     def hidden(self, state: State, label: Label, ended: frozenset[str]) -> Iterable[Hidden]:
+        yield from hidden_of(OMITTED, state.node[label.node].phase, label.node)
         for action, cost in DOES.items():
             yield Hidden(cost, action, ())
         if state.registry.owner == "o" or state.owner != "out":
@@ -117,10 +122,6 @@ class RuntimeRecoveries(Instance[State]):
         for doctor in {state.guard, state.recovery} & ended:
             yield from hidden_of(LAST, state.node[doctor].phase, doctor)
             yield Hidden(2, "Crash", (doctor,))
-        if state.node[label.node].phase == "entering" and state.recovery == "nobody":
-            for doctor in sorted(ended):
-                if state.node[doctor].phase == "entering":
-                    yield Hidden(8, "Enter", (doctor,))
 
     def follows(self, state: State, label: Label) -> tuple[str, ...]:
         return ()

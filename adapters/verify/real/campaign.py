@@ -33,10 +33,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--runs", type=int, default=21)
     parser.add_argument("--first", type=int, default=0, help="the number of the first run, which is its seed")
     parser.add_argument("--real-time", type=int, default=0, help="so many more runs with leases of their real length")
+    parser.add_argument("--damage", type=int, default=0, help="so many more runs in which files are damaged and healed")
     parser.add_argument("--keep", type=Path, help="where traces that are not explained are left")
     chosen = parser.parse_args(arguments)
     plans = [RunPlan(number) for number in range(chosen.first, chosen.first + chosen.runs)]
     plans += [RunPlan(number, leases=2, scale=1.0) for number in range(chosen.real_time)]
+    plans += [RunPlan(number, damage=True) for number in range(chosen.damage)]
     for result in results(plans, chosen.keep):
         print(json.dumps(result), flush=True)
 

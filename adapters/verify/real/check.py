@@ -21,8 +21,8 @@ from tenure.adapters.verify.manifest import ModuleEntry
 from tenure.adapters.verify.result import Verdict
 
 PROGRAM: Final = "tenure.adapters.verify.real.campaign"
-RUNS: Final[Mapping[str, tuple[int, int]]] = {"quick": (21, 1), "thorough": (200, 5)}
-"""By effort: runs whose leases are scaled, and runs in real time."""
+RUNS: Final[Mapping[str, tuple[int, int, int]]] = {"quick": (21, 1, 4), "thorough": (200, 5, 40)}
+"""By effort: runs whose leases are scaled, runs in real time, and (scaled) runs with damage and healing."""
 SECONDS: Final[Mapping[str, float]] = {"quick": 180.0, "thorough": 1_500.0}
 """How long all of them may take."""
 
@@ -125,8 +125,8 @@ def stop_runs() -> None:
 
 
 def _make(effort: str) -> list[dict[str, Any]] | str:
-    runs, real_time = RUNS[effort]
-    command = [sys.executable, "-m", PROGRAM, "--runs", str(runs), "--real-time", str(real_time)]
+    options = zip(("--runs", "--real-time", "--damage"), RUNS[effort], strict=True)
+    command = [sys.executable, "-m", PROGRAM, *(str(part) for option in options for part in option)]
     started = time.monotonic()
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True

@@ -20,6 +20,8 @@ from tenure.adapters.files.timings import Timings
 from tenure.adapters.trace.check import check
 from tenure.adapters.trace.lines import read
 from tenure.adapters.trace.search import Limits
+from tenure.adapters.verify.real.committing import commits
+from tenure.adapters.verify.real.healing import Ward
 from tenure.adapters.verify.real.worker import Faults, Room, interleaved, work
 
 SCALE: Final = 1 / 20
@@ -36,6 +38,10 @@ KINDS: Final[Mapping[str, Faults]] = {
 """What runs do, in turn."""
 MODULES: Final = ("FileTransaction", "LeaderElection", "PollingOwnership")
 """The modules whose events a run records."""
+COMMITTING: Final = ("FencedCommit",)
+"""Those whose events it records as well, if somebody commits in it."""
+HEALING: Final = ("RuntimeRecovery",)
+"""Those whose events it records as well, if somebody does damage in it, and doctors heal that."""
 
 
 @attrs.frozen
@@ -49,10 +55,19 @@ class RunPlan:
     scale: float = SCALE
     seconds: float = 60.0
     """What the search for an explanation may take."""
+    damage: bool = False
+    """Whether files are damaged, and healed."""
+
+    @property
+    def modules(self) -> tuple[str, ...]:
+        """The modules whose events it records."""
+        return (*MODULES, *(HEALING if self.damage else COMMITTING))
 
     @property
     def kind(self) -> str:
         """The name of what is done to the processes."""
+        if self.damage:
+            return "damage"
         return list(KINDS)[self.number % len(KINDS)]
 
 
@@ -80,13 +95,14 @@ def run(plan: RunPlan, place: Path) -> RunResult:
     for directory in (room.agent, room.trace, room.pids):
         directory.mkdir(parents=True)
     chance = random.Random(plan.number)
-    faults = KINDS[plan.kind]
+    faults = KINDS.get(plan.kind, Faults())
     timings = Timings().scaled(plan.scale)
     crowd = _Crowd(room, faults, timings, plan, chance)
     try:
         crowd.disturb()
     finally:
         crowd.end()
+    healed = crowd.ward.wrong() if crowd.ward is not None else ""
     lines = room.effects.read_text(encoding="ascii").splitlines() if room.effects.exists() else []
     problems: dict[str, str] = {}
     limits: dict[str, str] = {}
@@ -94,19 +110,21 @@ def run(plan: RunPlan, place: Path) -> RunResult:
     try:
         trace = read([room.trace])
     except TenureError as error:
-        return _result(plan, started, crowd, lines, {}, dict.fromkeys(MODULES, str(error)), {}, room)
-    for module in MODULES:
+        return _result(plan, started, crowd, lines, {}, dict.fromkeys(plan.modules, str(error)), {}, room)
+    for module in plan.modules:
         events[module] = sum(event.module == module for event in trace.events)
         if not events[module]:
             problems[module] = "nothing was recorded"
     verdict = check(trace, Limits(seconds=plan.seconds))
     if not verdict:
         said = limits if verdict.limit else problems
-        for module in MODULES if verdict.first is None else (verdict.first.module,):
+        for module in plan.modules if verdict.first is None else (verdict.first.module,):
             said[module] = str(verdict)
     wrong = interleaved(lines)
     if wrong:
         problems["LeaderElection"] = wrong
+    if healed:
+        problems["RuntimeRecovery"] = healed
     return _result(plan, started, crowd, lines, events, problems, limits, room)
 
 
@@ -138,7 +156,10 @@ class _Crowd:
         self.born = 0
         self.kills = 0
         self.stops = 0
-        for slot in range(plan.processes):
+        self.ward = Ward(room, timings, chance, plan.number) if plan.damage else None
+        # One more commits; not where doctors take entries away, which the model of a commit does not have.
+        self.slots = plan.processes if plan.damage else plan.processes + 1
+        for slot in range(self.slots):
             self._start(slot)
 
     def _start(self, slot: int) -> None:
@@ -148,7 +169,8 @@ class _Crowd:
         if pid == 0:
             status = 70
             try:
-                work(self.room, self.faults, slot, seed, self.timings)
+                body = work if slot < self.plan.processes else commits
+                body(self.room, self.faults, slot, seed, self.timings)
             except BaseException:
                 with suppress(OSError):
                     (self.room.root / f"died.{os.getpid()}").write_text(traceback.format_exc(), encoding="utf-8")
@@ -162,12 +184,14 @@ class _Crowd:
         end = time.monotonic() + self.plan.leases * lease
         while (left := end - time.monotonic()) > 0:
             time.sleep(min(left, self.chance.expovariate(3 / lease)))
+            if self.ward is not None:
+                self.ward.disturb(self.pids.values())
             now = time.monotonic()
             for slot, until in list(self.stopped.items()):
                 if now >= until:
                     os.kill(self.pids[slot], signal.SIGCONT)
                     del self.stopped[slot]
-            slot = self.chance.randrange(self.plan.processes)
+            slot = self.chance.randrange(self.slots)
             if slot in self.stopped:
                 continue
             if self.faults.stop and (not self.faults.kill or self.chance.random() < 0.5):
@@ -183,6 +207,8 @@ class _Crowd:
         """Kill and reap everybody."""
         for slot in list(self.pids):
             self._end(slot)
+        if self.ward is not None:
+            self.ward.end()
 
     def _end(self, slot: int) -> None:
         pid = self.pids.pop(slot)
