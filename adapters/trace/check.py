@@ -18,7 +18,8 @@ from tenure.adapters.trace.runtime_recovery import RuntimeRecoveries
 from tenure.adapters.trace.search import Found, Limits, Place, Search, steps_of
 
 MODULES: Final[Mapping[str, type[Instance[Any]]]] = {
-    kind.module: kind for kind in (FileTransactions, LeaderElections, PollingOwnerships, FencedCommits, RuntimeRecoveries)
+    kind.module: kind
+    for kind in (FileTransactions, LeaderElections, PollingOwnerships, FencedCommits, RuntimeRecoveries)
 }
 """The modules whose events can be explained. A new one is a file beside these and its name here."""
 SPLIT: Final = frozenset({"PollingOwnership"})
