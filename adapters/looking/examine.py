@@ -85,6 +85,7 @@ def examine(ports: Ports, directory: AgentDirectory, timings: Timings, own: str 
     passed over there and nowhere else (A29). The guard is looked at first: whoever is inside it by then is seen there,
     or what it wrote is. Raises OSError for what cannot be read."""
     guard = look_at_guard(ports, directory.guard)
+    states = _state_damage(ports, directory)
     registry = look_at_registry(ports, directory.registry, timings)
     if registry.problem and not registry.damaged:
         raise OSError(errno.EACCES, registry.problem, registry.path)
@@ -96,7 +97,7 @@ def examine(ports: Ports, directory: AgentDirectory, timings: Timings, own: str 
         Blocker(e.owner, f"owner of key {e.key}", e.key, e.age_ms) for e in entries if e.live and e.owner is not None
     )
     return Findings(
-        damage=(*_guard_damage(guard), *_registry_damage(registry), *_state_damage(ports, directory)),
+        damage=(*_guard_damage(guard), *_registry_damage(registry), *states),
         blockers=(*owners, *holders),
         alive=any(e.owner is not None and not e.owner.proven_dead for e in entries),
         mine=any(e.live and e.entry is not None and under_my_pid(e.entry.pid, e.entry.birth, me) for e in entries),
