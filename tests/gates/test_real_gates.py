@@ -68,6 +68,14 @@ lease.read_mark = lambda *_: 0
 lease_steps.raise_mark = lambda *_: None
 """,
     ),
+    "a command runs under an old epoch": (
+        "FencedCommit",
+        (0, 7),
+        """
+from tenure.adapters.lead import commit
+commit.FENCED_COMMIT = commit.FENCED_COMMIT.without("epoch_is_current")
+""",
+    ),
 }
 
 
@@ -111,6 +119,7 @@ def test_runs_that_show_nothing_fail() -> None:
     assert row["verdict"] == Verdict.FAIL.value
     for said in ("only 1 of 2 runs", "nobody was killed", "nobody was stopped", "no event", "no effect"):
         assert said in str(row["message"])
+    assert "no command ran" in str(whole([empty], "FencedCommit", 1)["message"])
 
 
 def test_a_run_that_breaks_down_fails_and_a_limit_is_undetermined() -> None:

@@ -90,6 +90,7 @@ def whole(results: Sequence[Mapping[str, Any]], module: str, wanted: int) -> Row
             ("nobody was stopped", stops > 0),
             (f"no event of {module}", events > 0),
             ("no effect was committed", effects > 0),
+            ("no command ran", module != "FencedCommit" or any(r.get("commands") for r in done)),
         )
         if not there
     ]

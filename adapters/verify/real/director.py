@@ -86,6 +86,8 @@ class RunResult:
     limits: dict[str, str]
     room: str = ""
     """Where the trace was left, if there is a problem."""
+    commands: int = 0
+    """Commands that committers have run; their effects are among the others."""
 
 
 def run(plan: RunPlan, place: Path) -> RunResult:
@@ -122,10 +124,12 @@ def run(plan: RunPlan, place: Path) -> RunResult:
             said[module] = str(verdict)
     wrong = interleaved(lines)
     if wrong:
-        problems["LeaderElection"] = wrong
+        for module in ("LeaderElection", *COMMITTING):
+            problems.setdefault(module, wrong)
     if healed:
         problems["RuntimeRecovery"] = healed
-    return _result(plan, started, crowd, lines, events, problems, limits, room)
+    commands = sum(event.module in COMMITTING and event.action == "Run" for event in trace.events)
+    return attrs.evolve(_result(plan, started, crowd, lines, events, problems, limits, room), commands=commands)
 
 
 def _result(
