@@ -153,6 +153,9 @@ class Ward:
         left = examine(_ports(self.room), directory, self.timings).damage
         if left:
             return f"after the last healing {left[0].path} is damaged: {left[0].problem}"
+        for path in Path(directory.quarantine).rglob(os.path.basename(directory.registry)):
+            if not parse_registry(path.read_bytes()).problem:
+                return f"{path} is a good registry, and is in quarantine"
         noted = self.room.root / DAMAGE
         kept = [p.read_text("ascii", "replace") for p in Path(directory.quarantine).rglob("*") if p.is_file()]
         for text in noted.read_text(encoding="ascii").splitlines() if noted.exists() else ():
