@@ -118,8 +118,8 @@ class LeaderElections(Instance[State]):
                     key_of.setdefault(event.node, key)
         runtimes = {node: (process, key_of.get(node, DEFAULT)) for node, process in processes.items()}
         found = cls(runtimes, sorted(keys | {key for _, key in runtimes.values()}), title)
-        found.reorders = any(not e.number and e.action not in ALONE and e.action != MOVED for e in events)
         found.healed = any(e.action == MOVED for e in events)
+        found.reorders = found.healed or any(not e.number and e.action not in ALONE for e in events)
         return found
 
     @classmethod
