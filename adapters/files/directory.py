@@ -62,7 +62,11 @@ class AgentDirectory:
 
 def agent_directory(path: str | os.PathLike[str]) -> AgentDirectory:
     """The agent directory at `path`. Raises `TenureError` where there is no directory."""
+    if not os.fspath(path):
+        raise TenureError("DIR is empty; name the agent's directory")
     root = os.path.abspath(path)
+    if os.path.isfile(root):
+        raise TenureError(f"{path}: a file, not a directory; name the agent's directory")
     if not os.path.isdir(root):
         raise TenureError(f"{path}: no such directory; create it first, or name the agent's directory")
     return AgentDirectory(root)

@@ -82,6 +82,25 @@ def test_a_name_with_control_characters_stays_one_line(capsys: pytest.CaptureFix
     )
 
 
+@pytest.mark.parametrize("command", [["status"], ["doctor"], ["lead"], ["commit", "--epoch", "1"]])
+def test_an_empty_or_a_file_as_dir_is_refused(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    """DIR from a variable that is not set is not the current directory, and nothing is made there."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").touch()
+    rest = ["--", "true"] if command[0] in ("lead", "commit") else []
+    for directory, says in (
+        ("", "tenure: DIR is empty; name the agent's directory\n"),
+        ("file", "tenure: file: a file, not a directory; name the agent's directory\n"),
+    ):
+        with pytest.raises(SystemExit) as ended:
+            cli.main([*command, directory, *rest])
+        assert 2 == ended.value.code
+        assert says == capsys.readouterr().err
+    assert ["file"] == [path.name for path in tmp_path.iterdir()]
+
+
 def test_a_wrong_tlc_is_undetermined_with_the_reason(capsys: pytest.CaptureFixture[str]) -> None:
     assert 3 == tenure("verify", "Transaction", "--tlc", "/nonexistent.jar")
     out = capsys.readouterr().out

@@ -175,7 +175,7 @@ def test_bad_input_changes_nothing(commits: Commits) -> None:
         (commits.start("", "true"), "--epoch"),
         (commits.start(epoch), "no CMD"),
         (commits.start(epoch, "true", directory=commits.root / "nowhere"), "nowhere: no such directory"),
-        (commits.start(epoch, "true", directory=commits.state / "owners.json"), "owners.json: no such directory"),
+        (commits.start(epoch, "true", directory=commits.state / "owners.json"), "owners.json: a file, not a directory"),
         (commits.start(epoch, "true", options=("--profile", "Main")), "Main"),
         (commits.start(epoch, "true", options=("--timeout", "0")), "timeout"),
     ):
