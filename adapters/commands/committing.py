@@ -46,9 +46,9 @@ def commit(
     When the time is over, or this process is asked to end, CMD and all that it has started get SIGTERM, soon SIGKILL;
     also what CMD leaves behind when it ends by itself. When this process is killed, the kernel kills CMD.
 
-    Exit status: CMD's own, 128 + N when a signal ended it; 124 when its time was over; 5 when the epoch is not current
-    or its lease is not live, and CMD has not run; 2 usage, something that a person has to mend, or a lock or a guard
-    that stayed busy.
+    Exit status: CMD's own, 128 + N when a signal ended it; 124 when its time was over; 126 or 127 when it cannot be
+    executed; 5 when N is not the current epoch (nor any, as a word is not) or its lease is not live, and CMD has not
+    run; 2 usage, a CMD that is not found, something that a person has to mend, or a lock or a guard that stayed busy.
     """
     from tenure.adapters.files.directory import agent_directory, registry_key
     from tenure.adapters.files.host import real_ports

@@ -39,12 +39,13 @@ def lead(
 ) -> None:
     """Run COMMAND while this process leads DIR, and stand by while another does.
 
-    COMMAND finds its fencing token in TENURE_EPOCH, and TENURE_DIR and TENURE_PROFILE. When the lease is lost, or this
-    process is killed or stopped, COMMAND's process group is ended, and only then can a successor's COMMAND start.
-    SIGINT, SIGTERM and SIGHUP are passed on to COMMAND, and end a process that stands by.
+    COMMAND finds its fencing token in TENURE_EPOCH, and DIR and NAME in TENURE_DIR and TENURE_PROFILE. When the lease
+    is lost, or this process is killed or stopped, COMMAND's process group is ended, and only then can a successor's
+    COMMAND start. SIGINT, SIGTERM and SIGHUP are passed on to COMMAND, which goes on if it ignores them, and end a
+    process that stands by.
 
-    Exit status: COMMAND's own, 128 + N when a signal ended it; 126 or 127 when it cannot be executed; 2 usage, or
-    something that a person has to mend.
+    Exit status: COMMAND's own, 128 + N when a signal ended it; 126 or 127 when it cannot be executed; 2 usage, a
+    COMMAND that is not found, or something that a person has to mend.
     """
     # What is needed to lead is loaded and forked before there is anything to lead.
     from tenure.adapters.files.directory import agent_directory, registry_key
