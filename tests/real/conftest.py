@@ -54,8 +54,20 @@ def state(pid: int) -> str:
 
 
 def alive(pid: int) -> bool:
-    """Whether it runs, or would if it were not stopped."""
-    return state(pid) not in ("", "Z", "X")
+    """Whether it runs, or would if it were not stopped. One that was killed and has not had its turn to die executes
+    nothing any more."""
+    return state(pid) not in ("", "Z", "X") and not doomed(pid)
+
+
+def doomed(pid: int) -> bool:
+    """A SIGKILL is on its way to it, or it is exiting: the kernel says so before it says that it is dead."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+        flags = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[6])
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+    pending = [int(line.split()[1], 16) for line in status.splitlines() if line.startswith(("SigPnd:", "ShdPnd:"))]
+    return bool(flags & 0x4) or any(mask >> (signal.SIGKILL - 1) & 1 for mask in pending)
 
 
 class Zygote:
