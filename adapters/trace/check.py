@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
@@ -70,13 +70,15 @@ class Verdict:
         return "\n".join((self.message, *self.details))
 
 
-def check(trace: Trace, limits: Limits | None = None) -> Verdict:
-    """Explain every event, or name the first that cannot be. Raises `BadTrace` for events of no known module."""
+def check(trace: Trace, limits: Limits | None = None, passed_over: Collection[str] = ()) -> Verdict:
+    """Explain every event, or name the first that cannot be. Raises `BadTrace` for events of no known module.
+
+    The events of modules that are `passed_over` are counted and read, and not explained."""
     with collector_paused():
-        return _check(trace, limits or Limits())
+        return _check(trace, limits or Limits(), frozenset(passed_over))
 
 
-def _check(trace: Trace, limits: Limits) -> Verdict:
+def _check(trace: Trace, limits: Limits, passed_over: frozenset[str]) -> Verdict:
     events, torn = trace.events, trace.torn
     for event in events:
         if event.module not in MODULES:
@@ -89,6 +91,8 @@ def _check(trace: Trace, limits: Limits) -> Verdict:
     parts: list[Part] = []
     hidden = 0
     for (module, resource), group in groups(events, SPLIT).items():
+        if module in passed_over:
+            continue
         title = f"{module} of {resource}" if resource else module
         kind = MODULES[module]
         whole = [*group, *kind.beside(group, events)]
