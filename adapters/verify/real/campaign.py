@@ -62,10 +62,13 @@ def results(plans: Sequence[RunPlan], keep: Path | None = None) -> Iterator[dict
         for pid in running:
             with suppress(ProcessLookupError):
                 os.killpg(pid, signal.SIGKILL)
-        for left in place.iterdir():
-            if keep is not None and left.is_dir():
-                shutil.move(left, keep / left.name)
-        shutil.rmtree(place, ignore_errors=True)
+        left = [] if running else [entry for entry in place.iterdir() if entry.is_dir()]
+        if keep is not None:
+            for entry in left:
+                shutil.move(entry, keep / entry.name)
+        if keep is not None or not left:
+            shutil.rmtree(place, ignore_errors=True)
+        # Else the traces of runs that were not explained stay where the results say that they are.
 
 
 def _start(number: int, plan: RunPlan, place: Path) -> int:
