@@ -273,7 +273,8 @@ def test_the_machines_and_twins_need_neither_the_terminal_nor_tlc() -> None:
     done = python("-c", code)
     assert 2 == done.returncode, done.stderr
     assert (
-        "tenure: typer is not installed; install the extra: pip install 'tenure[cli]', or 'tenure[verify]' to verify\n"
+        extra = "pip install 'tenure[cli]', or 'tenure[verify]' to verify"
+        assert f"tenure: typer is not installed; install the extra: {extra}\n" == done.stderr
         == done.stderr
     )
 
