@@ -272,11 +272,8 @@ def test_the_machines_and_twins_need_neither_the_terminal_nor_tlc() -> None:
     )
     done = python("-c", code)
     assert 2 == done.returncode, done.stderr
-    assert (
-        extra = "pip install 'tenure[cli]', or 'tenure[verify]' to verify"
-        assert f"tenure: typer is not installed; install the extra: {extra}\n" == done.stderr
-        == done.stderr
-    )
+    extra = "pip install 'tenure[cli]', or 'tenure[verify]' to verify"
+    assert f"tenure: typer is not installed; install the extra: {extra}\n" == done.stderr
 
 
 def test_the_help_says_how_to_verify_an_edit() -> None:
