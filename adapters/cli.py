@@ -40,9 +40,8 @@ def _run(arguments: Sequence[str] | None) -> None:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] not in ("typer", "rich"):
             raise
-        _say(
-            f"{error.name} is not installed; install the extra: pip install 'tenure[cli]', or 'tenure[verify]' to verify"
-        )
+        extra = "pip install 'tenure[cli]', or 'tenure[verify]' to verify"
+        _say(f"{error.name} is not installed; install the extra: {extra}")
         sys.exit(USAGE)
     try:
         app(args=None if arguments is None else list(arguments), standalone_mode=True)
