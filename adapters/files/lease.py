@@ -79,6 +79,8 @@ class LeaseRuntime(LeaseSteps):
         guard: Guard | None = None,
     ) -> None:
         me, wall_ms = ports.processes.me(), ports.clock.wall_ms()
+        self.process = process
+        """What all runtimes of this process share; None for that of the process that runs."""
         generation, previous = (process or process_state()).next_generation(wall_ms)
         # By the generation, which is the time and unique: two runtimes of one millisecond are two instances (A08).
         name = instance_id if instance_id is not None else f"{me.pid}:{generation}"

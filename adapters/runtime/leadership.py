@@ -64,7 +64,7 @@ class Leadership:
         self._on_elected = on_elected
         self._on_lost = on_lost
         self._on_outcome = on_outcome
-        self._process = process
+        self._process = process if process is not None else lease.process
         self._clock = lease.ports.clock
         self.polling = Polling(lease, self.work, registration or NoThreadMode(), self._alone, self._report)
         self.work.attach(self.wake)
