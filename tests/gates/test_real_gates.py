@@ -157,6 +157,7 @@ def test_a_campaign_that_cannot_be_made_fails(monkeypatch: pytest.MonkeyPatch) -
     [
         (["+1 5", "-1 5", "+2 6", "-2 6"], ""),
         (["+1 5", "+2 6", "-2 6"], ""),
+        (["+1 5", "-1 5", "+a-text 6", "-a-text 6", "+2 5", "-2 5"], ""),
         (["+1 5", "+1 6", "-1 5"], "interleaved"),
         (["+2 5", "-2 5", "+1 6"], "came after"),
         (["+2 5", "!2 5", "-2 5"], "did not have"),
