@@ -27,7 +27,7 @@ BOUNDS: Final = Bounds(100, 20)
 SCRIPT: Final = r"""
 {more}
 printf '+%s %s\n' "$TENURE_EPOCH" $$ >> "$EFFECTS"
-grep -Eq "\"leaderEpoch\": $TENURE_EPOCH(,|\$)" "$REGISTRY"
+grep -Eq "\"leaderEpoch\": \"?$TENURE_EPOCH\"?(,|\$)" "$REGISTRY"
 [ $? -eq 1 ] && printf '!%s %s\n' "$TENURE_EPOCH" $$ >> "$EFFECTS"
 {then}
 printf -- '-%s %s\n' "$TENURE_EPOCH" $$ >> "$EFFECTS"

@@ -123,15 +123,15 @@ def effect(room: Room, epoch: int) -> None:
 
 def interleaved(lines: list[str]) -> str:
     """What is wrong with the effects; empty if nothing is. One that was begun and not ended belongs to a process that
-    was killed in it. Epochs never go back; 0, or a text, stands for an owner of another system, whose epochs have no order. A line
-    that begins with ! is a command's: the registry had another epoch while it ran."""
+    was killed in it. Epochs never go back; 0, or a text, stands for an owner of another system, whose epochs have no
+    order. A line that begins with ! is a command's: the registry had another epoch while it ran."""
     highest, open_ = 0, ""
     for line in lines:
         sign, said = line[:1], line[1:]
         word = said.split()[0]
         epoch = int(word) if word.isdigit() else 0
         if sign == "!":
-            return f"a command ran under epoch {epoch}, which the registry did not have"
+            return f"a command ran under epoch {word}, which the registry did not have"
         if 0 < epoch < highest:
             return f"an effect of epoch {epoch} came after one of {highest}"
         highest = max(highest, epoch)
