@@ -11,8 +11,10 @@ import contextlib
 import gc
 import os
 import pickle
+import shutil
 import signal
 import sys
+import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -54,11 +56,13 @@ def run(tasks: Sequence[Callable[[], Iterator[R]]], workers: int) -> Iterator[To
     """Run the tasks, in order, `workers` at a time, and tell what each tells, as it comes."""
     waiting = list(range(len(tasks)))[::-1]
     running: dict[Connection, tuple[int, int]] = {}
+    # The temporary directories of all processes: one that is ended at the wrong moment leaves none behind.
+    room = tempfile.mkdtemp(prefix="tenure-checks-")
     try:
         while waiting or running:
             while waiting and len(running) < max(1, workers):
                 number = waiting.pop()
-                _start(tasks[number], number, running)
+                _start(tasks[number], number, running, room)
             for there in wait(list(running)):
                 assert isinstance(there, Connection)
                 number, pid = running[there]
@@ -76,6 +80,7 @@ def run(tasks: Sequence[Callable[[], Iterator[R]]], workers: int) -> Iterator[To
                 yield Ended(number, "" if done else f"its process ended early, with status {status}")
     finally:
         _end(running)
+        shutil.rmtree(room, ignore_errors=True)
 
 
 @attrs.frozen
@@ -88,7 +93,7 @@ class _Done:
     pass
 
 
-def _start(task: Callable[[], Iterator[R]], number: int, running: dict[Connection, tuple[int, int]]) -> None:
+def _start(task: Callable[[], Iterator[R]], number: int, running: dict[Connection, tuple[int, int]], room: str) -> None:
     mine, its = Pipe(duplex=False)
     gc.freeze()  # what is here now is shared with the process, as long as nobody touches it
     # A signal that came between the fork and the entry in `running` would leave a process that nobody knows.
@@ -98,6 +103,7 @@ def _start(task: Callable[[], Iterator[R]], number: int, running: dict[Connectio
             warnings.simplefilter("ignore", DeprecationWarning)  # of a thread that draws: a child never does
             pid = os.fork()
         if pid == 0:
+            tempfile.tempdir = room
             _child(task, its, [mine, *running], before)
         running[mine] = (number, pid)
         its.close()
