@@ -172,11 +172,7 @@ def _directory(ports: Ports, path: str, kind: Staged | Released | Stale, me: Pro
         return Litter(path, what, 0, True, False)
     if isinstance(kind, Stale):
         if isinstance(inside, MarkerName):
-            claimant = probe_claimant(ports, inside, me)
-            dead = not claimant.alive or (
-                claimant.birth != 0 != claimant.birth_now and claimant.birth != claimant.birth_now
-            )
-            return Litter(path, what, inside.claimant, dead, False)
+            return Litter(path, what, inside.claimant, probe_claimant(ports, inside, me).dead, False)
         return Litter(path, what, kind.pid, _gone(ports, kind.pid), False)
     if payload is None:
         return Litter(path, what, 0, False, False)

@@ -54,6 +54,11 @@ class Claimant:
     birth_now: int
     mine: bool
 
+    @property
+    def dead(self) -> bool:
+        """Whether it is proven dead, for debris and for people; of a guard that stands the machine judges."""
+        return not self.alive or (self.birth != 0 != self.birth_now and self.birth != self.birth_now)
+
 
 @attrs.frozen
 class Standing:
@@ -178,7 +183,7 @@ def neighbour_alive(ports: Ports, path: str, me: Process) -> tuple[bool, str]:
         return True, names[0]
     if not proven_dead(payload.birth, ports.processes.sighting(payload.pid), me):
         return True, names[0]
-    return isinstance(name, MarkerName) and not _claimant_dead(ports, name, me), names[0]
+    return isinstance(name, MarkerName) and not probe_claimant(ports, name, me).dead, names[0]
 
 
 def look(ports: Ports, path: str) -> Standing:
@@ -230,7 +235,7 @@ def _held(ports: Ports, name: OwnerName | MarkerName, payload: Payload, me: Proc
         not dead,
     )
     if dead and isinstance(name, MarkerName):
-        alive = not _claimant_dead(ports, name, me)
+        alive = not probe_claimant(ports, name, me).dead
         return attrs.evolve(
             found, kind="claimed" if alive else "abandoned", claimant=name.claimant, claimant_alive=alive
         )
@@ -256,11 +261,6 @@ def _legacy(ports: Ports, path: str, me: Process) -> Standing:
         not dead,
         problem=f"a guard of version 0.22.0, a regular file, of pid {payload.pid}, which is dead" if dead else "",
     )
-
-
-def _claimant_dead(ports: Ports, name: MarkerName, me: Process) -> bool:
-    claimant = probe_claimant(ports, name, me)
-    return not claimant.alive or (claimant.birth != 0 != claimant.birth_now and claimant.birth != claimant.birth_now)
 
 
 def _wrong(text: bytes) -> str:

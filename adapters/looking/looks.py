@@ -266,7 +266,7 @@ def _claimant(ports: Ports, marker: MarkerName) -> Seen:
     """A marker has a hash of the claimant's birth at most: what has its pid now has that birth, or is another."""
     seen = look_at_process(ports, marker.claimant, None)
     found = probe_claimant(ports, marker, ports.processes.me())
-    dead = not found.alive or (found.birth != 0 != found.birth_now and found.birth != found.birth_now)
+    dead = found.dead
     life = seen.life
     if dead != seen.proven_dead:
         life = "reused" if dead else "other namespace"
