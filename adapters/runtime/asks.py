@@ -4,6 +4,7 @@ something. An event that the machine refuses in one phase is offered again when 
 from __future__ import annotations
 
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 import attrs
@@ -28,7 +29,7 @@ from tenure.machines.identity import Owner, same_owner
 from tenure.machines.lease import ACTIVE_HERE, INACTIVE, STALE
 
 
-class Ask:
+class Ask(ABC):
     """One wish. `outcome` is None until it has come to something."""
 
     prompt = True
@@ -92,8 +93,9 @@ class Ask:
 
     # -- for the kinds ------------------------------------------------------------------------------------------------
 
+    @abstractmethod
     def _offer(self) -> Outcome | None:
-        raise NotImplementedError
+        """Offer the wish to the machine; an outcome where that decides it."""
 
     def _follow(self) -> Outcome | None:
         """What was said first since the wish was taken, once everything has settled."""

@@ -262,8 +262,8 @@ class Instance(ABC, Generic[S]):
         return False
 
     def graft(self, state: S, after: S, label: Label) -> S:
-        """`state`, with the node as it is in `after`."""
-        raise NotImplementedError
+        """`state`, with the node as it is in `after`; for modules in which some step `reads`."""
+        raise AssertionError(f"{self.module} has no step that only looks, and {label.action} was taken for one")
 
     def local(self, label: Label) -> bool:
         """Whether the action neither looks at what others change nor changes what others see: then its place among
