@@ -1,4 +1,4 @@
-"""How long things take (locks.md 1). All processes of one directory should agree on the lease."""
+"""How long things take (locks.md 1; bus.md 0). All processes of one directory should agree on the lease."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Final
 
 import attrs
 
-from tenure.machines.lease import OWNERSHIP_CHECK_MS, OWNERSHIP_REFRESH_MS, STALE_HEARTBEAT_MS
+from tenure.machines.lease import OWNERSHIP_CHECK_MS, OWNERSHIP_REFRESH_MS, PROMOTION_GRACE_MS, STALE_HEARTBEAT_MS
 
 TX_ATTEMPTS: Final = 80
 """How often a guard is tried."""
@@ -15,6 +15,13 @@ TX_DELAY_MS: Final = 25.0
 RENAME_ATTEMPTS: Final = 5
 """How often a guard is tried to be moved away, and the registry to be replaced; with 25, 50, 75, 100 ms between."""
 RENAME_DELAY_MS: Final = 25.0
+HEARTBEAT_MS: Final = 1_000
+PRUNE_MS: Final = 5_000
+REGISTER_TIMEOUT_MS: Final = 30_000
+REGISTER_RETRIES: Final = 10
+REGISTER_DELAY_MS: Final = 150.0
+"""How long a follower waits between two attempts of one registration."""
+RESPONSE_MS: Final = 1_000
 
 
 @attrs.frozen
@@ -29,6 +36,19 @@ class Timings:
     delay_ms: float = TX_DELAY_MS
     rename_attempts: int = RENAME_ATTEMPTS
     rename_delay_ms: float = RENAME_DELAY_MS
+    heartbeat_ms: int = HEARTBEAT_MS
+    """How often a follower tells its leader that it lives, and how often the leader looks who is silent."""
+    prune_ms: int = PRUNE_MS
+    """A follower that is silent for longer than this is no longer routed to."""
+    grace_ms: int = PROMOTION_GRACE_MS
+    """How long a follower waits for a living leader to answer again, and for a smaller slot to go first."""
+    register_timeout_ms: int = REGISTER_TIMEOUT_MS
+    """How long a registration, or a disconnection, waits for its acknowledgement: provisioning is in between."""
+    register_retries: int = REGISTER_RETRIES
+    """How often one registration is sent before it has failed; always the same envelope."""
+    register_delay_ms: float = REGISTER_DELAY_MS
+    response_ms: int = RESPONSE_MS
+    """How long any other request waits for its acknowledgement."""
 
     def scaled(self, by: float) -> Timings:
         """All durations times `by`; counts stay."""
@@ -40,6 +60,13 @@ class Timings:
             delay_ms=self.delay_ms * by,
             rename_attempts=self.rename_attempts,
             rename_delay_ms=self.rename_delay_ms * by,
+            heartbeat_ms=max(1, round(self.heartbeat_ms * by)),
+            prune_ms=max(1, round(self.prune_ms * by)),
+            grace_ms=max(1, round(self.grace_ms * by)),
+            register_timeout_ms=max(1, round(self.register_timeout_ms * by)),
+            register_retries=self.register_retries,
+            register_delay_ms=self.register_delay_ms * by,
+            response_ms=max(1, round(self.response_ms * by)),
         )
 
 
