@@ -258,7 +258,9 @@ class Instance(ABC, Generic[S]):
 
     def reads(self, label: Label) -> bool:
         """Whether the step only looks, outside of any transaction, so that only its own node sees that it was taken:
-        what it saw may be what stood there at any time since its node's event before."""
+        what it saw may be what stood there at any time since its node's event before. Where that one is `local`, or a
+        look that was early itself, at any time since it may have been taken: a record says when it was written, which
+        may be long after what it tells of."""
         return False
 
     def graft(self, state: S, after: S, label: Label) -> S:
@@ -285,6 +287,10 @@ class Instance(ABC, Generic[S]):
     def part(self, state: S, node: str) -> object:
         """The node's own part of the state."""
         return state.node[node]  # type: ignore[attr-defined]
+
+    def company(self, state: S, node: str) -> object:
+        """What a `local` step of the node still depends on; as long as it stands, the step may have been taken."""
+        return None
 
     @abstractmethod
     def phase(self, state: S, node: str) -> str:

@@ -288,6 +288,13 @@ class LeaderElections(Instance[State]):
     def reads(self, label: Label) -> bool:
         return label.action == "Look"
 
+    def local(self, label: Label) -> bool:
+        return label.action == "Start"
+
+    def company(self, state: State, node: str) -> object:
+        """The other runtimes of its process, among whose generations it has its own."""
+        return [state.node[mate] for mate in self.election.mates[self.election.process[node]] if mate != node]
+
     def graft(self, state: State, after: State, label: Label) -> State:
         node = state.node.set(label.node, after.node[label.node])
         return self.fresh(attrs.evolve(state, node=node, evicted=state.evicted - {label.node}))

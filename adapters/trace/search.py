@@ -30,6 +30,8 @@ S = TypeVar("S", bound=Hashable)
 _FURTHER: Final = frozenset({"MoveAway", "DeleteReleased", "DeleteStale", "Leave"})
 NEAR: Final = 12
 """What hidden steps may cost together before another order of the events is tried."""
+CLOSE: Final = 2
+"""What hidden steps may cost together before it is tried whether a look was recorded late."""
 PASSES: Final = ((1_000, 300), (0, 3_000), (1, 3_000), (4, 6_000), (16, 12_000))
 """How many far-fetched outcomes a behaviour may have, and after how many dead ends the next pass is made."""
 BACK: Final = 12
@@ -199,7 +201,11 @@ class Search(Generic[S]):
             label = self.label(place, index)
             outcomes = instance.outcomes(place.state, label, ended)
             count = 0
+            late = instance.reads(label)
             while (outcome := outcomes.get(count, NEAR)) is not None:
+                if late and outcome.cost > CLOSE:
+                    late = False
+                    yield from self._late(place, index, label)
                 count += 1
                 after = self._bind(binding, index, label, outcome)
                 if after is not None:
@@ -207,11 +213,8 @@ class Search(Generic[S]):
                     if len(outcome.path) == 1 and instance.local(label):
                         return
             tried.append((index, outcomes, label, count))
-            if count == 0 and instance.reads(label):
-                for outcome in self._late(place, index, label):
-                    after = self._bind(binding, index, label, outcome)
-                    if after is not None:
-                        yield index, outcome, after
+            if late:
+                yield from self._late(place, index, label)
         for index, outcomes, label, count in tried:
             if not place.far:
                 self._skipped = self._skipped or outcomes.more
@@ -226,25 +229,53 @@ class Search(Generic[S]):
             if outcomes.cut:
                 instance.cut = True
 
-    def _late(self, place: Place, index: int, label: Label) -> Iterator[Outcome]:
-        """What the event may have seen earlier, back to its node's event before; the latest first."""
-        instance, before = self.instance, self.merged.before[index]
-        node, seen = instance.part(place.state, label.node), {place.state}
-        for back in range(1, min(len(self._trail), LATE) + 1):
-            if self._trail[-back][0] == before:
+    def _late(self, place: Place, index: int, label: Label) -> Iterator[tuple[int, Outcome, Binding]]:
+        for outcome in self._earlier(place, index, label):
+            after = self._bind(place.binding, index, label, outcome)
+            if after is not None:
+                yield index, outcome, after
+
+    def _earlier(self, place: Place, index: int, label: Label) -> Iterator[Outcome]:
+        """What the event may have seen earlier, the latest first: back to its node's event before, and further back if
+        that one may have been earlier as well, being the node's alone or a look that was late itself."""
+        instance, trail, before, me = self.instance, self._trail, self.merged.before[index], label.node
+        part, company = instance.part(place.state, me), instance.company(place.state, me)
+        seen, crossed, first = {place.state}, False, max(len(trail) - LATE, 0)
+        for at in range(len(trail) - 1, -1, -1):
+            taken, outcome = trail[at]
+            then = self._stack[at][0].state
+            if taken == before:
+                if outcome.late:
+                    first = max(first, at - outcome.late)
+                elif self._alone(at):
+                    crossed = True
+                else:
+                    return
+                before, part = self.merged.before[before], instance.part(then, me)
+            if at < first or instance.part(then, me) != part:
                 return
-            then = self._stack[-1 - back][0].state
+            if crossed and instance.company(then, me) != company:
+                return
+            then = instance.graft(then, place.state, label)
             if then in seen:
                 continue
             seen.add(then)
-            if instance.part(then, label.node) != node:
-                return
+            late = len(trail) - at
             for args in instance.candidates(label):
                 for after in instance.successors(then, label.action, args):
                     if instance.agrees(then, after, label, args):
                         state = instance.graft(place.state, after, label)
                         path = (Taken(label.action, args, True),)
-                        yield Outcome(NEAR, path, state, (), instance.binds(then, after, label), 0, back)
+                        yield Outcome(NEAR, path, state, (), instance.binds(then, after, label), 0, late)
+            if instance.stutters(then, label):
+                yield Outcome(NEAR, (), place.state, (), (), 0, late)
+
+    def _alone(self, at: int) -> bool:
+        """Whether what was taken there is nothing to anybody but its node, so that it may have been taken earlier."""
+        index, outcome = self._trail[at]
+        if len(outcome.path) > 1 or outcome.drawn or self.merged.pinned[index]:
+            return False
+        return self.instance.local(self.label(self._stack[at][0], index))
 
     def _bind(self, binding: Binding, index: int, label: Label, outcome: Outcome) -> Binding | None:
         """What identities stand for after the step; None where it contradicts what they stood for."""

@@ -78,7 +78,8 @@ def check(verdict: Verdict, sample: int, given: str | None = None, *, timeout: f
 
 
 def lines(part: Part, sample: int) -> list[Line]:
-    """The steps of the first `sample` events; a look that saw what is not there any more stands where it saw it."""
+    """The steps of the first `sample` events; a look that saw what is not there any more stands where it saw it, behind
+    what its node had done by then."""
     found = part.found.steps[:sample]
     before: list[list[Line]] = [[] for _ in found]
     at: list[list[Line]] = []
@@ -86,7 +87,12 @@ def lines(part: Part, sample: int) -> list[Line]:
         event = part.merged.events[index]
         steps = [_line(part.instance, step, event.observed) for step in outcome.path]
         if outcome.late:
-            before[place - outcome.late] += steps
+            early = place - outcome.late
+            for passed in range(early, place):
+                if part.merged.events[found[passed][0]].node == event.node:
+                    before[early] += at[passed]
+                    at[passed] = []
+            before[early] += steps
             steps = []
         at.append(steps)
     return [line for place, steps in enumerate(at) for line in (*before[place], *steps)]
