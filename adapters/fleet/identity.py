@@ -1,0 +1,108 @@
+"""Who one instance of the fleet is: the process, its activation, and the keys by which a leader knows it (bus.md 0).
+
+An *instance* is one activation of a process, ``<pid>:<ms>``; a *process* is a pid and a birth. The profile key outlives
+both: it is what a follower keeps its slot by when it is restarted in the same terminal.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from typing import Final
+
+import attrs
+
+from tenure.adapters.ports import Processes
+from tenure.machines.identity import GONE, Process
+from tenure.machines.lease import DEFAULT_KEY
+
+_START: Final = "start"
+_GENERATION: Final = "generation"
+
+
+@attrs.frozen
+class InstanceIdentity:
+    """One activation of this process.
+
+    `owner_id` is the birth of the parent, usually the shell (manualFollowerOwnerId): two processes of one shell share
+    it (L24). `session` counts the sessions of the host inside one process, from 1. `name`: what a person called it.
+    """
+
+    process: Process
+    instance_id: str
+    owner_id: str
+    session: int = 1
+    cwd: str = "/"
+    name: str | None = None
+
+    @property
+    def pid(self) -> int:
+        """The process's pid."""
+        return self.process.pid
+
+    @property
+    def birth(self) -> Process:
+        """The process: the pid with its birth."""
+        return self.process
+
+    @property
+    def birth_id(self) -> str:
+        """processBirthId: what proves, to whoever sees this pid again, whether it is still this process."""
+        return process_birth_id(self.process.pid, self.process.birth.ticks)
+
+    @property
+    def display_name(self) -> str:
+        """The name that a registration proposes when nothing better is known: the directory's."""
+        return self.name or posixpath.basename(self.cwd.rstrip("/")) or self.cwd
+
+    def profile_key(self, profile: str | None = None) -> str:
+        """The key by which a leader keeps this follower's slot and target: that of its parent process."""
+        return _scoped(f"manual:{self.owner_id}", profile)
+
+    def own_profile_key(self, profile: str | None = None) -> str:
+        """A key that no other process has: asked for when another living process of the same shell holds the shared
+        one (L24). The same for every activation of this process."""
+        return _scoped(f"manual:{self.owner_id}:{self.birth_id}", profile)
+
+    def leader_key(self, profile: str | None = None) -> str:
+        """The key of this instance where it leads: its directory's."""
+        return _scoped(f"cwd:{self.cwd}", profile)
+
+
+def own_identity(
+    processes: Processes,
+    instance_id: str,
+    *,
+    session: int = 1,
+    cwd: str | None = None,
+    name: str | None = None,
+    parent: int | None = None,
+) -> InstanceIdentity:
+    """That of this process in its activation `instance_id`; `parent` is the pid of its parent (None: as the system
+    says)."""
+    above = os.getppid() if parent is None else parent
+    seen = processes.sighting(above)
+    if seen.ticks is None or seen.state == GONE:
+        # Identifies this activation's parent, and proves nobody's death.
+        owner = f"{above}:{_GENERATION}:{instance_id}"
+    else:
+        owner = process_birth_id(above, seen.ticks)
+    return InstanceIdentity(processes.me(), instance_id, owner, session, os.getcwd() if cwd is None else cwd, name)
+
+
+def process_birth_id(pid: int, ticks: int) -> str:
+    """``<pid>:start:<ticks>``, as the other system spells a birth on Linux."""
+    return f"{pid}:{_START}:{ticks}"
+
+
+def ticks_of(birth_id: str | None, pid: int | None) -> int | None:
+    """The start ticks that `birth_id` gives for `pid`; None where it gives none, or for another pid: then no death can
+    be proven by it."""
+    parts = (birth_id or "").split(":")
+    if len(parts) != 3 or parts[1] != _START or not parts[2].isascii() or not parts[2].isdigit() or len(parts[2]) > 19:
+        return None
+    return int(parts[2]) if pid is not None and parts[0] == str(pid) else None
+
+
+def _scoped(key: str, profile: str | None) -> str:
+    return key if profile in (None, "", DEFAULT_KEY) else f"profile:{profile}:{key}"
