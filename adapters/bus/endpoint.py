@@ -1,0 +1,305 @@
+"""One published endpoint: a path under which a server is found (bus.md a, ENDPOINT PUBLICATION and SELF-HEAL; I11).
+
+    server = BusServer(parse, handle)
+    async with Endpoint(leader_path(directory, key), server, publish=inside_the_transaction):
+        ...
+
+The path is a symbolic link to a private socket in the same directory, with a relative target. A new publication renames
+a new link over it, for a leader inside the ownership transaction; so whoever owns last is who is found. A stop removes
+the private socket and never the link: it may be somebody else's by then (M11, A59). A link that leads nowhere counts as
+missing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import socket
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from types import TracebackType
+from typing import Final, Protocol, TypeVar
+
+import attrs
+
+from tenure.adapters.bus.endpoint_calls import EndpointCalls, PosixCalls
+from tenure.adapters.bus.endpoint_debris import sweep
+from tenure.adapters.bus.endpoint_paths import endpoint_path, short_directory
+from tenure.adapters.bus.limits import Limits
+from tenure.adapters.errors import TenureError
+
+T = TypeVar("T")
+Publish = Callable[[Callable[[], None]], Awaitable[object]]
+"""Calls what it is given inside of the transaction that proves ownership, in any thread; raises where it is lost."""
+
+ADDRESS_BYTES: Final = 103
+"""The longest address of a Unix socket that macOS takes; Linux takes 107."""
+LEGACY_WAIT_MS: Final = 2_000
+LEGACY_STEP_MS: Final = 25
+
+
+class EndpointError(TenureError):
+    """An endpoint cannot be published: which path, why, and what to do."""
+
+
+class Serving(Protocol):
+    """What serves at an endpoint: `BusServer` does."""
+
+    @property
+    def limits(self) -> Limits:
+        """Its backlog is the listening socket's."""
+
+    def accept_from(self, listening: socket.socket) -> None:
+        """Serve what connects to this socket."""
+
+    def leave(self, listening: socket.socket) -> None:
+        """Accept no more from it."""
+
+    async def stop(self) -> None:
+        """Serve no more."""
+
+
+async def unconditionally(rename: Callable[[], None]) -> None:
+    """`Publish` for a follower: its endpoint is nobody else's."""
+    rename()
+
+
+class Endpoint:
+    """A server's published endpoint. Its methods are called on one event loop; file work is done in threads."""
+
+    def __init__(
+        self,
+        path: str,
+        server: Serving,
+        *,
+        publish: Publish = unconditionally,
+        calls: EndpointCalls | None = None,
+        pause: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    ) -> None:
+        """`path` as `leader_path` and `follower_path` say it; it is mapped where it is too long. `pause` waits so many
+        seconds."""
+        self.path = endpoint_path(path)
+        self._server = server
+        self._publish = publish
+        self._calls: EndpointCalls = calls if calls is not None else PosixCalls()
+        self._pause = pause
+        self._listening: Listening | None = None
+        self._stops = 0
+        self._healing: asyncio.Task[bool] | None = None
+
+    @property
+    def serving(self) -> bool:
+        """Whether it was started, and not stopped since."""
+        return self._listening is not None
+
+    async def start(self) -> None:
+        """Publish. Raises `EndpointError` where that is impossible, and whatever `publish` raises, above all for lost
+        ownership: then nothing of it is left, and what was found at the path before still is."""
+        if self._listening is not None:
+            raise EndpointError(f"{self.path}: this endpoint serves already; stop it first")
+        stops = self._stops
+        listening = await self._published()
+        if stops != self._stops:
+            self._retire(listening)
+            raise EndpointError(f"{self.path}: stopped while it was being published")
+        self._listening = listening
+        with suppress(OSError):
+            await _in_thread(lambda: sweep(self._calls, os.path.dirname(self.path), listening.private))
+
+    async def stop(self) -> None:
+        """End the server and its connections, and remove the private socket. The path is left as it is."""
+        self._stops += 1
+        listening, self._listening = self._listening, None
+        if listening is not None:
+            self._retire(listening)
+        if self._healing is not None:
+            self._healing.cancel()
+        await self._server.stop()
+
+    def missing(self) -> bool:
+        """Whether it serves, and cannot be found: its path is gone, or leads nowhere. One call on the file system."""
+        return self._listening is not None and not self._calls.leads_somewhere(self.path)
+
+    async def heal(self) -> bool:
+        """If it is missing, publish it again (A61); whether that was done. Connections and requests go on, and nothing
+        but the endpoint is touched. Several callers share one attempt; a stop meanwhile abandons it. Raises as `start`.
+        """
+        if self._healing is None:
+            if not self.missing():
+                return False
+            self._healing = asyncio.ensure_future(self._heal())
+            self._healing.add_done_callback(self._healed)
+        healing = self._healing
+        try:
+            return await asyncio.shield(healing)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if healing.cancelled() and task is not None and not task.cancelling():
+                return False
+            raise
+
+    async def __aenter__(self) -> Endpoint:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    # -- inside -------------------------------------------------------------------------------------------------------
+
+    async def _heal(self) -> bool:
+        before, stops = self._listening, self._stops
+        listening = await self._published()
+        if before is None or stops != self._stops:
+            self._retire(listening)
+            return False
+        self._listening = listening
+        self._retire(before)
+        return True
+
+    def _healed(self, healing: asyncio.Task[bool]) -> None:
+        self._healing = None
+        if not healing.cancelled():
+            healing.exception()  # whoever asked is told; nobody may have waited so long
+
+    async def _published(self) -> Listening:
+        """A socket that is listened to, and found under the path."""
+        await self._let_legacy_end()
+        listening = Listening(self._calls, self.path)
+        try:
+            await _in_thread(lambda: listening.open(self._server.limits.backlog))
+            assert listening.end is not None
+            self._server.accept_from(listening.end)
+            await self._publish(listening.publish)
+        except OSError as error:
+            self._retire(listening)
+            raise _impossible(self.path, error) from error
+        except (Exception, asyncio.CancelledError):
+            self._retire(listening)
+            raise
+        return listening
+
+    def _retire(self, listening: Listening) -> None:
+        if listening.end is not None:
+            self._server.leave(listening.end)
+        listening.close()
+
+    async def _let_legacy_end(self) -> None:
+        """Where the path itself is a socket, wait for its server to end: an older release that is being replaced."""
+        for step in range(LEGACY_WAIT_MS // LEGACY_STEP_MS + 1):
+            if step:
+                await self._pause(LEGACY_STEP_MS / 1000)
+            try:
+                standing = self._calls.node(self.path).standing
+                if standing in ("absent", "link"):
+                    return
+                if standing != "socket":
+                    kind = "a directory" if standing == "directory" else "a file that is no socket"
+                    raise EndpointError(f"{self.path}: {kind} stands there; move it away")
+                listener = self._calls.probe(self.path)
+            except OSError as error:
+                raise _impossible(self.path, error) from error
+            if listener == "dead":
+                return
+        raise EndpointError(f"{self.path}: an older process serves there; end it first")
+
+
+@attrs.define(eq=False)
+class Listening:
+    """One private socket and the link to it, on its way to the path."""
+
+    _calls: EndpointCalls
+    path: str
+    end: socket.socket | None = None
+    _name: str = attrs.field(factory=lambda: secrets.token_hex(8))
+    _bound: bool = False
+    _linked: bool = False
+
+    @property
+    def private(self) -> str:
+        """Where the socket is."""
+        return f"{os.path.dirname(self.path)}/.pt-{self._name}.sock"
+
+    @property
+    def link(self) -> str:
+        """Where the link waits to be renamed."""
+        return f"{self.path}.link.{self._name}"
+
+    def open(self, backlog: int) -> None:
+        """Make the directory, the socket, and the link."""
+        if len(os.fsencode(self.private)) > ADDRESS_BYTES:
+            raise EndpointError(
+                f"{self.private}: longer than the {ADDRESS_BYTES} bytes of a socket's address; set TMPDIR to a short path"
+            )
+        calls, room = self._calls, os.path.dirname(self.path)
+        if room == short_directory():
+            _own_short_directory(calls, room)
+        else:
+            _make_directories(calls, room)
+            if calls.node(room).mode & 0o077:
+                calls.change_mode(room, 0o700)
+        self.end = calls.bind(self.private)
+        self._bound = True
+        calls.change_mode(self.private, 0o600)
+        calls.listen(self.end, backlog)
+        calls.link(os.path.basename(self.private), self.link)
+        self._linked = True
+
+    def publish(self) -> None:
+        """From now on this is who is found."""
+        self._calls.rename(self.link, self.path)
+        self._linked = False
+
+    def close(self) -> None:
+        """Listen no more. What is at the path stays."""
+        if self._linked:
+            self._linked = False
+            with suppress(OSError):
+                self._calls.unlink(self.link)
+        if self._bound:
+            self._bound = False
+            with suppress(OSError):
+                self._calls.unlink(self.private)
+        if self.end is not None:
+            self.end.close()
+
+
+def _make_directories(calls: EndpointCalls, path: str) -> None:
+    missing = []
+    while calls.node(path).standing == "absent":
+        missing.append(path)
+        path = os.path.dirname(path)
+    for each in reversed(missing):
+        with suppress(FileExistsError):
+            calls.make_directory(each)
+
+
+def _own_short_directory(calls: EndpointCalls, path: str) -> None:
+    """It lies where others may write: what they put there first is not used."""
+    with suppress(FileExistsError):
+        calls.make_directory(path)
+    node = calls.node(path)
+    if node.standing != "directory" or node.uid != os.getuid() or node.mode & 0o077:
+        raise EndpointError(
+            f"{path}: must be a directory of this user that nobody else may enter (0700); remove it, or set TMPDIR"
+        )
+
+
+def _impossible(path: str, error: OSError) -> EndpointError:
+    return EndpointError(
+        f"{path}: no endpoint can be made there: {error.strerror or error}; make it writable for this user"
+    )
+
+
+async def _in_thread(call: Callable[[], T]) -> T:
+    """Do file work off the loop. Cancelled, it is waited for: it is never left running."""
+    running = asyncio.get_running_loop().run_in_executor(None, call)
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        await asyncio.wait([running])
+        running.exception()
+        raise
