@@ -232,7 +232,7 @@ class Listening:
         """Make the directory, the socket, and the link."""
         if len(os.fsencode(self.private)) > ADDRESS_BYTES:
             raise EndpointError(
-                f"{self.private}: longer than the {ADDRESS_BYTES} bytes of a socket's address; set TMPDIR to a short path"
+                f"{self.private}: more than the {ADDRESS_BYTES} bytes of a socket's address; set TMPDIR to a short path"
             )
         calls, room = self._calls, os.path.dirname(self.path)
         if room == short_directory():

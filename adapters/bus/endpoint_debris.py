@@ -1,8 +1,8 @@
 """What processes that died left beside an endpoint: private sockets, and links on their way (bus.md a).
 
 A socket file whose listener is gone never lives again: nothing can listen at it, since a name is bound once. So a
-refused connection proves it dead, except in the moment between bind and listen; hence the age. Links at stable paths are
-never removed here: whoever owns the path renames over them.
+refused connection proves it dead, except in the moment between bind and listen; hence the age. Links at stable paths
+are never removed here: whoever owns the path renames over them.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
     async with Endpoint(path, server):
         ...
 
-It carries lines. What stands in one is `parse`'s affair, what becomes of it `handle`'s. It decides who gets connections,
-memory and turns (`Limits`, `shares`), and refuses what cannot be a request with the answer of annex A.
+It carries lines. What stands in one is `parse`'s affair, what becomes of it `handle`'s. It decides who gets
+connections, memory and turns (`Limits`, `shares`), and refuses what cannot be a request with the answer of annex A.
 """
 
 from __future__ import annotations
@@ -102,8 +102,8 @@ class BusServer(Generic[E]):
         time: Callable[[], float] | None = None,
     ) -> None:
         """`parse` answers None, or raises ValueError, for what is no envelope; it is called in a thread for long lines.
-        `handle` answers with a line, its newline optional. It is not cancelled when the asker goes away, since the asker
-        may ask again for the same; `stop` cancels it. `failed` makes the answer to a request whose `handle` raised.
+        `handle` answers with a line, its newline optional. It is not cancelled when the asker goes away, since the
+        asker may ask again for the same; `stop` cancels it. `failed` makes the answer to a request whose `handle` raised.
         `time` (s) is the loop's where None."""
         self.limits = limits if limits is not None else Limits()
         self.parse = parse
