@@ -10,11 +10,12 @@ and is null inside of values that are passed on, as JavaScript writes it.
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Callable, Mapping
 from json.encoder import encode_basestring
-from typing import Final
+from typing import Final, cast
 
 import attrs
 
@@ -23,9 +24,20 @@ from tenure.machines.identity import Number
 JsonValue = None | bool | Number | str | list["JsonValue"] | dict[str, "JsonValue"]
 """A JSON value as `load` answers it. What is inside is not changed by anybody."""
 
-__all__ = ["Json", "JsonValue", "Number", "dump", "dump_bytes"]
+__all__ = ["DEPTH_LIMIT", "LINE_LIMIT", "VALUES_LIMIT", "BadJson", "Json", "JsonValue", "Number", "dump", "load"]
 
-_SAFE: Final = 2**53
+LINE_LIMIT: Final = 16 * 2**20
+"""Bytes of the longest line that is read. (The other system has no limit.)"""
+VALUES_LIMIT: Final = 2**18
+"""Values in one line. A line of many small ones would take hundreds of times its length of memory."""
+DEPTH_LIMIT: Final = 128
+"""How deep values may be nested in each other."""
+SAFE: Final = 2**53 - 1
+"""The greatest integer that a double tells from its neighbours."""
+
+_BLANK: Final = " \t\n\r"
+_BRACKETS: Final = b"[]{}"
+_OTHERS: Final = bytes(set(range(256)) - set(_BRACKETS))
 _HALF: Final = re.compile("[\ud800-\udfff]")
 
 
@@ -52,18 +64,78 @@ class Json:
         return f"Json({text if len(text) <= 80 else text[:77] + '...'})"
 
 
+class BadJson(ValueError):
+    """The text is no JSON that is read here. The message says what is wrong with it, as in "it ...": is not UTF-8."""
+
+
+def load(line: bytes) -> JsonValue:
+    """The value that a line is, in a time and a memory bounded by its length. Raises BadJson, and nothing else."""
+    if len(line) > LINE_LIMIT:
+        raise BadJson(f"is longer than {LINE_LIMIT} bytes")
+    try:
+        text = line.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise BadJson(f"is not UTF-8 (byte {error.start + 1})") from error
+    _bound(line)
+    try:
+        return cast(JsonValue, _DECODER.decode(text))
+    except json.JSONDecodeError as error:
+        if not text.strip(_BLANK):
+            raise BadJson("is blank") from error
+        raise BadJson(f"is not JSON ({error.msg}, character {error.pos + 1})") from error
+    except ValueError as error:
+        raise BadJson(f"is not JSON ({error})") from error
+    except RecursionError as error:
+        raise BadJson("is nested too deep for the stack that is left") from error
+
+
+def _bound(line: bytes) -> None:
+    """Refuse what has more values, or is nested deeper, than any line of the protocol. Nearly always the first few
+    counts say that it cannot be; only where they do not are the strings taken out, whose signs count for nothing."""
+    openings = line.count(b"[") + line.count(b"{")
+    if openings <= DEPTH_LIMIT and openings + line.count(b",") < VALUES_LIMIT:
+        return
+    # Backslashes stand inside of strings only, else it is no JSON anyway: without the escaped ones, and then without
+    # the escaped quotes, every quote begins or ends a string.
+    bare = line.replace(b"\\\\", b"").replace(b'\\"', b"")
+    if bare.count(b'"') > 4 * VALUES_LIMIT:
+        raise BadJson(f"holds more than {VALUES_LIMIT} values")
+    structure = b"".join(bare.split(b'"')[::2])
+    openings = structure.count(b"[") + structure.count(b"{")
+    if openings + structure.count(b",") >= VALUES_LIMIT:
+        raise BadJson(f"holds more than {VALUES_LIMIT} values")
+    depth = 0
+    for sign in structure.translate(None, _OTHERS)[: 2 * openings]:
+        depth += 1 if sign in b"[{" else -1
+        if depth > DEPTH_LIMIT:
+            raise BadJson(f"is nested deeper than {DEPTH_LIMIT}")
+
+
+def _integer(digits: str) -> Number | None:
+    return int(digits) if len(digits) <= 15 else _real(digits)
+
+
+def _real(digits: str) -> Number | None:
+    value = float(digits)
+    if not math.isfinite(value):
+        return None
+    return int(value) if value.is_integer() else value
+
+
+def _no_constant(name: str) -> object:
+    raise ValueError(f"{name} is none")
+
+
+_DECODER: Final = json.JSONDecoder(parse_int=_integer, parse_float=_real, parse_constant=_no_constant)
+
+
 def dump(value: JsonValue | Mapping[str, object]) -> str:
     """The compact spelling of `value`; tuples are arrays, a `Json` is what it holds. Half characters are escaped, so
-    that it can be encoded. Raises RecursionError for what is nested far beyond what `load` answers."""
+    that it is UTF-8 that can be encoded. Raises RecursionError for what is nested far beyond what `load` answers."""
     parts: list[str] = []
     _spell(value, parts.append)
     text = "".join(parts)
     return text if text.isascii() else _HALF.sub(_escaped, text)
-
-
-def dump_bytes(value: JsonValue | Mapping[str, object]) -> bytes:
-    """`dump`, as UTF-8."""
-    return dump(value).encode()
 
 
 def _escaped(half: re.Match[str]) -> str:
@@ -80,7 +152,7 @@ def _spell(value: object, put: Callable[[str], None]) -> None:
     elif value is False:
         put("false")
     elif isinstance(value, int):
-        put(str(value) if -_SAFE <= value <= _SAFE else _double(value))
+        put(str(value) if -SAFE <= value <= SAFE else _double(value))
     elif isinstance(value, float):
         put(_double(value))
     elif isinstance(value, Json):

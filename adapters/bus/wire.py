@@ -1,0 +1,54 @@
+"""A line of the bus: one JSON object and a line feed, UTF-8 (bus.md a, FRAMING and PARSE FAILURE)."""
+
+from __future__ import annotations
+
+import hashlib
+
+import attrs
+
+from tenure.adapters.bus.envelopes import Envelope
+from tenure.adapters.bus.fields import Fields, Wrong
+from tenure.adapters.bus.json_values import LINE_LIMIT, BadJson, dump, load
+from tenure.adapters.bus.parsing import read_envelope
+from tenure.adapters.bus.rendering import render_envelope
+
+__all__ = ["LINE_LIMIT", "Malformed", "encode", "fingerprint", "parse"]
+
+
+@attrs.frozen
+class Malformed:
+    """A line that is no envelope. `field`: the path of the member that is missing or malformed, as in
+    ``registration.target``; ``line`` for the line as a whole."""
+
+    field: str
+    problem: str
+
+    @property
+    def reason(self) -> str:
+        """In words: ``registration.instanceId is missing``."""
+        return f"{self.field} {self.problem}"
+
+
+def parse(line: bytes) -> Envelope | Malformed:
+    """The envelope that a line is, with or without its line feed. It raises nothing, whatever the line is."""
+    try:
+        value = load(line)
+    except BadJson as bad:
+        return Malformed("line", str(bad))
+    if not isinstance(value, dict):
+        return Malformed("line", "is not a JSON object")
+    try:
+        return read_envelope(Fields(value))
+    except Wrong as wrong:
+        return Malformed(wrong.field, wrong.problem)
+
+
+def encode(envelope: Envelope) -> bytes:
+    """The line of an envelope, line feed included."""
+    return f"{dump(render_envelope(envelope))}\n".encode()
+
+
+def fingerprint(envelope: Envelope) -> str:
+    """What tells two requests of one request id apart: equal where, and only where, the envelopes are (by SHA-256 of
+    the compact JSON). Members that the parser does not know are no part of it."""
+    return hashlib.sha256(dump(render_envelope(envelope)).encode()).hexdigest()
