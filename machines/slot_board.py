@@ -98,7 +98,7 @@ class Pending:
 @attrs.frozen
 class Board:
     """All that is remembered. `last_slot`: where the ring stands. `next_thread`: no thread had this
-    number yet. `chat_id`: of the targets made here."""
+    number yet. `chat_id`: of the targets made here. `cleaning`: targets that are being deleted right now."""
 
     records: tuple[Record, ...] = ()
     identities: tuple[Identity, ...] = ()
@@ -107,6 +107,7 @@ class Board:
     last_slot: str | None = None
     next_thread: int = 1
     chat_id: int = 0
+    cleaning: tuple[Target, ...] = ()
 
 
 @attrs.frozen
@@ -127,9 +128,9 @@ def occupied(board: Board, now_ms: int) -> frozenset[str]:
 
 
 def targets(board: Board, now_ms: int) -> frozenset[Target]:
-    """The targets that somebody holds."""
+    """The targets that somebody holds, or that are being deleted."""
     held = [r.target for r in board.records] + [p.target for p in board.pendings]
-    return frozenset([*held, *(r.target for r in board.reservations if r.lasts(now_ms))])
+    return frozenset([*held, *board.cleaning, *(r.target for r in board.reservations if r.lasts(now_ms))])
 
 
 def record_of(board: Board, key: str) -> Record | None:

@@ -73,8 +73,8 @@ def begin(
     pending = Pending(f"provision:{wish.instance}:{slot or '-'}:{now_ms}", wish, epoch, slot, name, target, now_ms)
     following = max(rest.next_thread, target.thread_id + 1) if target.chat_id == rest.chat_id else rest.next_thread
     # The own record stays while this is under way: if it is abandoned, nothing has happened.
-    kept = rest.records if own is None else (*rest.records, own)
-    return attrs.evolve(rest, records=kept, pendings=(*rest.pendings, pending), next_thread=following), pending
+    records = rest.records if own is None else (*rest.records, own)
+    return attrs.evolve(rest, records=records, pendings=(*rest.pendings, pending), next_thread=following), pending
 
 
 def settle(board: Board, pending: Pending, now_ms: int) -> tuple[Board, Record] | None:
@@ -133,9 +133,20 @@ def void(board: Board, target: Target, instance: str, generation: str | None) ->
     )
 
 
+def cleaning(board: Board, target: Target) -> Board:
+    """A deletion begins: nobody gets this target any more, also not its own profile, until `cleaned` or `kept`."""
+    return attrs.evolve(board, cleaning=(*board.cleaning, target))
+
+
+def kept(board: Board, target: Target) -> Board:
+    """The deletion was not confirmed, or there was none: the record stays as it is (I39)."""
+    return attrs.evolve(board, cleaning=tuple(t for t in board.cleaning if t != target))
+
+
 def cleaned(board: Board, target: Target, instance: str, generation: str | None, now_ms: int) -> Board:
     """The thread is confirmed to be gone: its record goes, slot and name are remembered. A record of another
     registration stays (M4c)."""
+    board = kept(board, target)
     record = holder_of(board, target)
     if record is None or void(board, target, instance, generation):
         return board
@@ -150,8 +161,8 @@ def retire(board: Board, key: str, dead: Iterable[str], now_ms: int) -> Board:
         if record.kind == "leader" and record.key != key and record.instance in gone:
             board = _forget(board, record, now_ms)
             if record.slot is not None:
-                kept = Reservation(record.slot, record.target, "previous-leader", now_ms, now_ms + RESERVATION_MS)
-                board = attrs.evolve(board, reservations=(*board.reservations, kept))
+                vacant = Reservation(record.slot, record.target, "previous-leader", now_ms, now_ms + RESERVATION_MS)
+                board = attrs.evolve(board, reservations=(*board.reservations, vacant))
     return board
 
 
@@ -175,7 +186,7 @@ def tidy(board: Board, dead: Iterable[str], now_ms: int) -> Board:
 def _yielding(board: Board, wish: Wish, dead: frozenset[str]) -> Record | None:
     """Another profile's record that is the asker's to take: its own process's, or that of one proven dead whose target
     it names. One that is under way for somebody is nobody's."""
-    busy = {p.target for p in board.pendings}
+    busy = {p.target for p in board.pendings} | set(board.cleaning)
     for record in board.records:
         if record.target in busy:
             continue
@@ -200,7 +211,7 @@ def _slot(board: Board, wish: Wish, now_ms: int, dead: frozenset[str]) -> tuple[
     found = free_slot(board, now_ms)
     if found is not None:
         return board, found
-    busy = {p.target for p in board.pendings}
+    busy = {p.target for p in board.pendings} | set(board.cleaning)
     past = [r for r in board.records if r.slot is not None and r.instance in dead and r.target not in busy]
     if not past:
         return board, None

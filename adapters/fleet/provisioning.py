@@ -77,8 +77,12 @@ Make = Callable[[Pending], Awaitable[None]]
 """What takes time: makes the thread that is pending, or raises."""
 
 
-async def nothing(pending: Pending) -> None:
-    """Local threads are there as soon as they are recorded."""
+Unmake = Callable[[Target], Awaitable[None]]
+"""Deletes the thread, confirmed, or raises."""
+
+
+async def nothing(what: Pending | Target) -> None:
+    """Local threads are there as soon as they are recorded, and gone as soon as they are not."""
 
 
 class LocalProvisioning:
@@ -94,7 +98,7 @@ class LocalProvisioning:
         board: Board | None = None,
         *,
         make: Make = nothing,
-        unmake: Callable[[Target], Awaitable[None]] | None = None,
+        unmake: Unmake = nothing,
     ) -> None:
         self._ports = ports
         self._make = make
@@ -121,9 +125,14 @@ class LocalProvisioning:
     async def clean_up(self, target: Target, instance: str, generation: str | None) -> None:
         """As the port says."""
         self._refuse_void(target, instance, generation)
-        if self._unmake is not None:
+        if target in self.board.cleaning:
+            raise CleanUpRefused(f"thread {target.thread_id}: it is being deleted already; ask again")
+        self.board = slots.cleaning(self.board, target)
+        try:
             await self._unmake(target)
-            self._refuse_void(target, instance, generation)
+        except BaseException:
+            self.board = slots.kept(self.board, target)
+            raise
         self.board = slots.cleaned(self.board, target, instance, generation, self._ports.clock.wall_ms())
 
     def begin_leading(self, board: Board, key: str, epoch: int) -> None:

@@ -33,6 +33,8 @@ from tenure.machines.slots import (
     abandon_before,
     begin,
     cleaned,
+    cleaning,
+    kept,
     retire,
     settle,
     tidy,
@@ -309,7 +311,7 @@ def test_a_clean_up_of_another_registration_is_void_and_changes_nothing() -> Non
     assert void(board, record.target, "b:1", "g2")
     assert not void(board, record.target, record.instance, "g2")
     assert not void(board, Target(0, 99), "b:1", "g1")
-    assert board is cleaned(board, record.target, record.instance, "g1", NOW)
+    assert board == cleaned(board, record.target, record.instance, "g1", NOW)
     assert () == cleaned(board, record.target, record.instance, "g2", NOW).records
 
 
@@ -375,7 +377,9 @@ STEPS = st.one_of(
     st.tuples(st.just("begin"), PEOPLE, st.integers(1, 2), SLOTS, TARGETS, st.integers(1, 5), DEAD, st.booleans()),
     st.tuples(st.just("settle"), st.integers(0, 4)),
     st.tuples(st.just("abandon"), st.integers(0, 4)),
-    st.tuples(st.just("clean"), st.integers(0, 4)),
+    st.tuples(st.just("cleaning"), st.integers(0, 4)),
+    st.tuples(st.just("kept"), st.integers(0, 2)),
+    st.tuples(st.just("clean"), st.integers(0, 2)),
     st.tuples(st.just("retire"), PEOPLE, DEAD),
     st.tuples(st.just("lead"), st.integers(0, 1)),
     st.tuples(st.just("time"), st.integers(0, RESERVATION_MS)),
@@ -389,6 +393,7 @@ def test_nothing_is_ever_held_by_two(steps: list[tuple[object, ...]]) -> None:
     was somebody's own, or wished for."""
     board, epoch, now = Board(), 1, NOW
     under_way: list[Pending] = []
+    deleted: list[Record] = []
     for step in steps:
         match step:
             case ("begin", int(person), int(instance), slot, target, int(pid), dead, bool(leads)):
@@ -411,8 +416,17 @@ def test_nothing_is_ever_held_by_two(steps: list[tuple[object, ...]]) -> None:
                 board = board if settled is None else settled[0]
             case ("abandon", int(n)) if n < len(under_way):
                 board = abandon(board, under_way.pop(n))
-            case ("clean", int(n)) if n < len(board.records):
+            case ("cleaning", int(n)) if n < len(board.records) and board.records[n].target not in board.cleaning:
                 record = board.records[n]
+                if not void(board, record.target, record.instance, record.generation):
+                    board = cleaning(board, record.target)
+                    deleted.append(record)
+            case ("kept", int(n)) if n < len(deleted):
+                board = kept(board, deleted.pop(n).target)
+            case ("clean", int(n)) if n < len(deleted):
+                record = deleted.pop(n)
+                held = [r for r in board.records if r.target == record.target]
+                assert held in ([], [record])  # what is deleted is nobody else's
                 board = cleaned(board, record.target, record.instance, record.generation, now)
             case ("retire", int(person), dead):
                 assert isinstance(dead, frozenset)
