@@ -45,10 +45,10 @@ def until(what: Callable[[], T], patience: float = PATIENCE) -> T:
     return found
 
 
-def state(pid: int) -> str:
-    """The letter of a process's state; "" for one that is gone."""
+def state(pid: int, thread: int | None = None) -> str:
+    """The letter of a process's state, or of one of its threads; "" for one that is gone."""
     with suppress(OSError):
-        line = Path(f"/proc/{pid}/stat").read_text()
+        line = Path(f"/proc/{pid}/stat" if thread is None else f"/proc/{pid}/task/{thread}/stat").read_text()
         return line[line.rindex(")") + 2]
     return ""
 
@@ -68,6 +68,28 @@ def doomed(pid: int) -> bool:
         return True
     pending = [int(line.split()[1], 16) for line in status.splitlines() if line.startswith(("SigPnd:", "ShdPnd:"))]
     return bool(flags & 0x4) or any(mask >> (signal.SIGKILL - 1) & 1 for mask in pending)
+
+
+def stop(pid: int, guarded: Path) -> None:
+    """Stop a process, and not inside the guard of that file: there it would hold everybody up until it goes on."""
+    guard = guarded.with_name(f"{guarded.name}.transaction")
+
+    def inside() -> bool:
+        for path in guard.iterdir() if guard.exists() else ():
+            if f".{pid}." in path.name or json.loads(path.read_text())["pid"] == pid:
+                return True
+        return False
+
+    def outside() -> bool:
+        os.kill(pid, signal.SIGSTOP)
+        until(lambda: all(state(pid, int(task.name)) == "T" for task in Path(f"/proc/{pid}/task").iterdir()))
+        with suppress(OSError, ValueError):  # somebody else comes or goes
+            if not inside():
+                return True
+        os.kill(pid, signal.SIGCONT)
+        return False
+
+    until(outside)
 
 
 class Zygote:
@@ -151,10 +173,12 @@ class Lead:
 
     @property
     def guardians(self) -> list[int]:
-        """Its guardian's pid, if it has one now: its child that has the same command line."""
+        """Its guardian's pid, if it has one now: its child that runs and has the same command line. One that was killed
+        keeps its command line until it has had its turn to die."""
         with suppress(OSError):
             mine = Path(f"/proc/{self.pid}/cmdline").read_bytes()
-            return [pid for pid in children(self.pid) if Path(f"/proc/{pid}/cmdline").read_bytes() == mine]
+            same = [pid for pid in children(self.pid) if Path(f"/proc/{pid}/cmdline").read_bytes() == mine]
+            return [pid for pid in same if alive(pid)]
         return []
 
     @property
@@ -281,6 +305,10 @@ while :; do sleep 0.05; done
             temporary.rename(self.registry)
 
         GuardedFile(real_ports(), str(self.registry)).run(replace)
+
+    def stop(self, lead: Lead) -> None:
+        """Stop a supervisor, and not inside the guard."""
+        stop(lead.pid, self.registry)
 
     def usurp(self, pid: int) -> None:
         """Another system's process takes the lease by force: it has no birth, and no heartbeat that grows old."""

@@ -45,7 +45,7 @@ def test_a_command_that_forks_and_ignores_sigterm(leads: Leads) -> None:
 def test_a_supervisor_that_is_stopped_past_its_lease(leads: Leads) -> None:
     """Its COMMAND is gone before the successor's starts; when it goes on it stands by."""
     leader, second = leads.pair()
-    leader.kill(signal.SIGSTOP)
+    leads.stop(leader)
     leads.ran(2)
     assert leads.gone(leads.runs[0][1])
     assert not leads.two
@@ -59,7 +59,7 @@ def test_a_supervisor_that_is_stopped_with_nobody_else(leads: Leads) -> None:
     """Its COMMAND is ended all the same, and the next one has an epoch of its own."""
     leader = leads.shell()
     _, pid = leads.ran(1)
-    leader.kill(signal.SIGSTOP)
+    leads.stop(leader)
     leads.until(lambda: leads.gone(pid))
     leader.kill(signal.SIGCONT)
     assert leads.ran(2)[0] == 2

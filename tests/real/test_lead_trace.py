@@ -2,48 +2,56 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
+
+import pytest
+
+from tests.real.conftest import stop, until
 
 PROGRAM = (sys.executable, "-m", "tenure.adapters.cli")
 
 
-def until(what: Callable[[], bool], seconds: float = 30.0) -> None:
-    """Wait for it."""
-    end = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < end, "it did not come"
-        time.sleep(0.01)
+@pytest.mark.parametrize("ready", [True, False], ids=["all stand by", "the others are starting"])
+def test_a_recorded_takeover_is_explained(ready: bool, tmp_path: Path) -> None:
+    """The leader is killed, its successor stopped past its lease, a third one leads, and ends when it is told to.
 
-
-def test_a_recorded_takeover_is_explained(tmp_path: Path) -> None:
-    """The leader is killed, its successor stopped past its lease, a third one leads, and ends when it is told to."""
+    Where the others are starting when the leader is killed, one may take over while the other one has its first look.
+    """
     (tmp_path / "agent").mkdir()
-    log = tmp_path / "log"
+    log, registry = tmp_path / "log", tmp_path / "agent" / "tmp" / "telegram" / "owners.json"
     command = ("sh", "-c", f'echo "$TENURE_EPOCH" >> {log}; exec sleep 1000')
 
     def epochs() -> list[str]:
         return log.read_text().split() if log.exists() else []
 
     leads: list[subprocess.Popen[bytes]] = []
-    options = ("--lease", "1", "--trace", str(tmp_path / "trace"))
+    options = ("--lease", "2", "--trace", str(tmp_path / "trace"))
+
+    def start() -> None:
+        with (tmp_path / f"stderr{len(leads)}").open("wb") as errors:
+            words = [*PROGRAM, "lead", str(tmp_path / "agent"), *options, "--", *command]
+            leads.append(subprocess.Popen(words, stderr=errors))
+
     try:
-        for _ in range(3):
-            leads.append(subprocess.Popen([*PROGRAM, "lead", str(tmp_path / "agent"), *options, "--", *command]))
-            until(lambda: bool(epochs()))
-        registry = tmp_path / "agent" / "tmp" / "telegram" / "owners.json"
+        start()
+        until(lambda: bool(epochs()))
+        start()
+        start()
+        if ready:
+            until(lambda: all("standing by" in (tmp_path / f"stderr{n}").read_text() for n in (1, 2)))
         leads[0].kill()
         until(lambda: len(epochs()) == 2)
-        second = next(lead for lead in leads if f'"pid": {lead.pid}' in registry.read_text())
-        second.send_signal(signal.SIGSTOP)
+        pid = json.loads(registry.read_text())["default"]["pid"]
+        second = next(lead for lead in leads if lead.pid == pid)
+        stop(second.pid, registry)
         until(lambda: len(epochs()) == 3)
         second.send_signal(signal.SIGCONT)
-        for lead in leads:
+        for lead in sorted(leads, key=lambda lead: lead is not second):  # who stands by first: it would lead again
             lead.terminate()
             lead.wait(30)
     finally:
