@@ -48,10 +48,12 @@ class Force:
 
 @attrs.frozen
 class Elect:
-    """Succession decides that this follower stands for election against `observed`."""
+    """Succession decides that this process stands for election against `observed`; the rest as in `Start`."""
 
     event: ClassVar[str] = "elect"
     observed: int
+    interactive: bool
+    alone: bool
 
 
 @attrs.frozen

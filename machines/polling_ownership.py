@@ -102,7 +102,10 @@ class PollingOwnershipChart(StateMachine):
         | losing.to(acquiring, cond=["interactive", "predecessor_stopped", "run_has_ended"], on="acquire")
     )  # fmt: skip
     force = idle.to(acquiring, cond=["was_shown"], on="acquire_by_force")
-    elect = follower.to(electing, on="acquire_by_election")
+    elect = (
+        follower.to(electing, on="acquire_by_election")
+        | idle.to(electing, cond=["interactive", "predecessor_stopped"], on="acquire_for_succession")
+    )  # fmt: skip
     session_start = (
         deferred.from_(idle, suspended, cond=["interactive", "left_here", "session_resumes"], on="defer")
         | idle.from_(idle, suspended, on="serve")
@@ -185,14 +188,14 @@ class PollingOwnershipChart(StateMachine):
 
     @staticmethod
     @guard(Law.PROOF)
-    def interactive(data: Memory, message: Start | SessionStart) -> bool:
+    def interactive(data: Memory, message: Start | Elect | SessionStart) -> bool:
         """Proof: a background child has no say in who leads. Without it a print or json run of the same directory
         takes the bot over (A41)."""
         return message.interactive
 
     @staticmethod
     @guard(Law.FENCE)
-    def predecessor_stopped(data: Memory, message: Start | AutoRun) -> bool:
+    def predecessor_stopped(data: Memory, message: Start | Elect | AutoRun) -> bool:
         """Fence: a runtime acquires after the older ones of its process retired, for they would find a lease of their
         own process and poll on. Without it two loops run in one process after a reload (S37)."""
         return message.alone
@@ -297,6 +300,11 @@ class PollingOwnershipChart(StateMachine):
     @staticmethod
     def acquire_by_election(data: Memory, message: Elect) -> Effect:
         return Memory(True, message.observed, data.session), ("unregister", Acquire("elect", message.observed))
+
+    @staticmethod
+    def acquire_for_succession(data: Memory, message: Elect) -> Effect:
+        # Its registration, if it has one, is succession's and not this machine's.
+        return Memory(True, message.observed, data.session), (Acquire("elect", message.observed),)
 
     @staticmethod
     def defer(data: Memory, message: SessionStart) -> Effect:

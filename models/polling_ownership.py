@@ -95,7 +95,7 @@ CONFIGS: Mapping[str, Config] = {
     "takeover": _config("start confirm", 3),
     "threads": _config("start stop suspend busy confirm elect", 3, thread_mode=True),
     "session": _config("start session suspend late crash", 4),
-    "background": _config("start session", 2, background=True),
+    "background": _config("start session elect", 2, background=True),
     "reload": _config("start stop session suspend reload pause", 3, "old", "new"),
     "followers": _config("start elect reload", 3, "old", "new", thread_mode=True),
     "all": _config("start stop suspend session busy pause force fail confirm crash", 4),
@@ -122,7 +122,6 @@ _ACQUIRED, _ACQUIRE_FAILED, _FAILED, _CLEAN_UP_FAILED = (
     own.Acquired(), own.AcquireFailed(), own.Failed(), own.CleanUpFailed(),
 )  # fmt: skip
 _RETURNED: Final = {call: own.Returned(call == "register") for call in (*MODES, *_ANSWERS)}
-_ELECT: Final = [own.Elect(n) for n in range(5)]
 _DENIED: Final = [own.Denied(n) for n in range(5)]
 _SUSPENDS: Final = [own.Suspend(n) for n in range(4)]
 _AUTO_RUNS: Final = [own.AutoRun(alone) for alone in (False, True)]
@@ -214,6 +213,11 @@ class PollingOwnership(World[State]):
         self.heard: dict[tuple[Node, own.Happening], Taken | None] = {}
         self.runtimes = config.runtimes
         self.starts = {alone: own.Start(not config.background, alone) for alone in (False, True)}
+        self.elections = {
+            (observed, alone): own.Elect(observed, not config.background, alone)
+            for observed in range(5)
+            for alone in (False, True)
+        }
         self.unregistered = own.Unregistered(config.thread_mode)
         self.reload_possible = "old" in config.runtimes
 
@@ -383,7 +387,7 @@ class PollingOwnership(World[State]):
         return self._on(state, r, _FORCE, cause="confirm")
 
     def _elect(self, state: State, r: str) -> Iterable[State]:
-        return self._on(state, r, _ELECT[state.entry.id], cause="elect")
+        return self._on(state, r, self.elections[state.entry.id, self._alone(state, r)], cause="elect")
 
     def _session_start(self, state: State, r: str) -> Iterable[State]:
         around, entry = state.outside[r], state.entry

@@ -89,10 +89,12 @@ Force(r) ==
     /\ To(r, "acquiring", TRUE, node[r].shown) /\ Call(r, "force")
     /\ UNCHANGED <<poller, key, system>>
 
-(* A follower stands for election (Succession says when). *)
+(* Somebody stands for election (Succession says when): a follower, or whoever follows without this machine's help. *)
 Elect(r) ==
     /\ Runs(r) /\ Spend("elect")
-    /\ node[r].phase = "follower"
+    /\ \/ node[r].phase = "follower"
+       \/ /\ node[r].phase = "idle"
+          /\ Guard("interactive", ~Background) /\ Guard("predecessor_stopped", PredecessorGone(r))
     /\ To(r, "electing", TRUE, entry.id) /\ Call(r, "elect")
     /\ UNCHANGED <<poller, key, system>>
 

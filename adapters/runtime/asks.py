@@ -182,16 +182,22 @@ class AcquireAsk(Ask):
 
 
 class ElectAsk(Ask):
-    """A follower stands for election."""
+    """Succession has this process stand for election, as a follower of this machine's or of its own."""
 
-    def __init__(self, polling: Polling, observed: Owner | None) -> None:
+    def __init__(self, polling: Polling, interactive: bool, alone: Callable[[], bool], observed: Owner | None) -> None:
         super().__init__(polling)
+        self._interactive = interactive
+        self._alone = alone
         self._observed = observed
 
     def _offer(self) -> Outcome | None:
-        if self._try(own.Elect(self.polling.number(self._observed)), "Elect") is None:
+        observed = self.polling.number(self._observed)
+        refusal = self._try(own.Elect(observed, self._interactive, self._alone()), "Elect")
+        if refusal is None:
             return None
-        return self._bar() or Refused(None, INACTIVE, False, "this process is no follower: use acquire")
+        if "interactive" in refusal.guards:
+            return Refused(None, INACTIVE, False, "this process runs in the background, and never leads")
+        return self._bar()
 
 
 class ReleaseAsk(Ask):

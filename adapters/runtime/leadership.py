@@ -106,8 +106,9 @@ class Leadership:
                         return found
 
     def elect(self, observed: Owner | None, *, timeout_ms: float | None = None) -> Outcome:
-        """A follower stands for election against exactly `observed`, whose lease must be over, or against nobody
-        (S16, A49, A50). Outcomes as those of `acquire`."""
+        """Stand for election against exactly `observed`, whose lease must be over, or against nobody (S16, A49, A50):
+        as a follower, or as a process that followed by other means. Outcomes as those of `acquire`; nothing is offered
+        to a person, and who is refused is not registered."""
         return self._wait(self.ask_elect(observed), timeout_ms)
 
     def release(self, *, timeout_ms: float | None = None) -> Outcome:
@@ -166,7 +167,7 @@ class Leadership:
 
     def ask_elect(self, observed: Owner | None) -> Ask:
         """`elect`, likewise."""
-        return self._ask(ElectAsk(self.polling, observed))
+        return self._ask(ElectAsk(self.polling, self.interactive, self._alone, observed))
 
     def ask_release(self) -> Ask:
         """`release`, likewise. The work is told at the next turn; starts that still wait for theirs are given up."""
@@ -267,7 +268,7 @@ class Leadership:
 
     def _ask(self, ask: Ask) -> Ask:
         self._refuse_forked()
-        if isinstance(ask, AcquireAsk | ResumeAsk):
+        if isinstance(ask, AcquireAsk | ElectAsk | ResumeAsk):
             self._enter()
         with self.polling.mutex:
             self._asks.append(ask)
@@ -295,7 +296,7 @@ class Leadership:
         with self.polling.mutex:
             asks = list(self._asks)
         for ask in asks:
-            if isinstance(ask, AcquireAsk | ResumeAsk) and not ask.taken:
+            if isinstance(ask, AcquireAsk | ElectAsk | ResumeAsk) and not ask.taken:
                 self._see_older_retire()
             ask.advance()
         with self.polling.mutex:

@@ -82,7 +82,7 @@ class PollingOwnerships(Instance[State]):
         nodes = list(dict.fromkeys(e.node for e in events))
         if len(nodes) > 2:
             raise BadTrace(f"{title}: {len(nodes)} runtimes in one process; the model has an old and a new one")
-        following = any(e.action in ("Register", "Elect") or e.observed.get("phase") == "follower" for e in events)
+        following = any(e.action == "Register" or e.observed.get("phase") == "follower" for e in events)
         config = Config(("old", "new")[-len(nodes) :], CAUSES, BUDGET, thread_mode=following)
         key = ("PollingOwnership", config.runtimes, following)
         found = pool.get(key)

@@ -181,7 +181,19 @@ def test_lost_election_is_no_registration() -> None:
     runtime = Runtime()
     runtime.hear(CONNECT, Denied(3), Registered())
 
-    assert ("unregister", Acquire("elect", 3)) == runtime.hear(Elect(3))
+    assert ("unregister", Acquire("elect", 3)) == runtime.hear(Elect(3, interactive=True, alone=True))
+    assert (Report("refused", 3),) == runtime.hear(Denied(4))
+    assert "idle" == runtime.phase
+
+
+def test_who_follows_by_other_means_stands_for_election_from_idle() -> None:
+    """12.1: no registration of this machine's is given up; and a background child, or a runtime whose predecessor has
+    not stopped, does not stand."""
+    runtime = Runtime()
+
+    assert ("interactive",) == runtime.refuses(Elect(3, interactive=False, alone=True))
+    assert ("predecessor_stopped",) == runtime.refuses(Elect(3, interactive=True, alone=False))
+    assert (Acquire("elect", 3),) == runtime.hear(Elect(3, interactive=True, alone=True))
     assert (Report("refused", 3),) == runtime.hear(Denied(4))
     assert "idle" == runtime.phase
 
@@ -393,6 +405,7 @@ BOOLS = st.booleans()
 SAW = st.sampled_from(["mine", "other", "unknown"])
 MESSAGES: st.SearchStrategy[Happening] = st.one_of(
     st.builds(Connect, BOOLS, BOOLS),
+    st.builds(Elect, st.integers(0, 2), BOOLS, BOOLS),
     st.builds(SessionStart, st.integers(1, 2), BOOLS, st.integers(0, 2), BOOLS, BOOLS, BOOLS, BOOLS),
     st.builds(AutoRun, BOOLS),
     st.builds(Denied, st.integers(0, 2)),
@@ -404,7 +417,7 @@ MESSAGES: st.SearchStrategy[Happening] = st.one_of(
     st.builds(ReleaseFailed, BOOLS),
     st.builds(Returned, BOOLS),
     st.sampled_from([
-        Force(), Elect(1), Acquired(), AcquireFailed(), Registered(), Prepared(), Launched(), Failed(), Disconnect(),
+        Force(), Acquired(), AcquireFailed(), Registered(), Prepared(), Launched(), Failed(), Disconnect(),
         Cleaned(), CleanUpFailed(), Superseded(), Stopped(), Released(),
     ]),
 )  # fmt: skip

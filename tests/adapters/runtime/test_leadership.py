@@ -681,6 +681,43 @@ def test_the_loser_of_an_election_can_follow_the_winner(room: Room) -> None:
     assert Following() == second.lead.acquire()
 
 
+def test_a_process_that_follows_by_other_means_is_elected_from_idle(room: Room) -> None:
+    """Its registration is succession's (locks.md 12.1): nothing is acquired before, and none is given up."""
+    first, second = room.member(100), room.member(200, registration=(followers := Followers()))
+    first.lead.acquire()
+    seen = owner_of(room)
+    assert not refused(second.lead.elect(seen)).can_takeover  # alive
+    assert "idle" == second.lead.phase
+    room.kill(first)
+    assert Elected(2, replaced_stale=True) == second.lead.elect(seen)
+    assert ([], 0) == (followers.asked, followers.left)
+
+
+def test_an_election_from_idle_against_nobody_creates_the_entry(room: Room) -> None:
+    """S17: and only while nobody owns."""
+    first, second = room.member(100), room.member(200)
+    assert Elected(1) == first.lead.elect(None)
+    assert isinstance(second.lead.elect(None), Refused)
+    assert first.work.running
+
+
+def test_a_background_child_does_not_stand_for_election(room: Room) -> None:
+    """A41."""
+    child = room.member(100, interactive=False)
+    assert "background" in refused(child.lead.elect(None)).reason
+    assert [] == child.work.heard
+
+
+def test_a_newer_runtime_stands_for_election_after_its_predecessor_retired(room: Room) -> None:
+    """S37: one loop in one process, whichever of its runtimes wins."""
+    old = room.member(100)
+    assert Elected(1) == old.lead.elect(None)
+    new = room.member(100)
+    assert isinstance(new.lead.elect(owner_of(room)), Refused)
+    assert "retired" == old.lead.phase
+    assert not old.work.running
+
+
 # -- effects, callbacks, the process --------------------------------------------------------------------------------
 
 
