@@ -111,6 +111,28 @@ HandoffPayload = ControlPayload | PromptPayload
 
 
 @attrs.frozen(kw_only=True)
+class QueueOwner:
+    """Who has the right to execute an item (bus.md d, e). `handoff_id`: by which handoff it came."""
+
+    instance_id: str
+    process_id: int
+    process_birth_id: str
+    session_generation: int
+    acquisition_id: str
+    acquired_at_ms: int
+    handoff_id: str | None = None
+
+
+@attrs.frozen(kw_only=True)
+class Staged:
+    """The recipient's answer to an offer: it has accepted, and owns the receipt now."""
+
+    receipt_id: str
+    source_update_ids: tuple[int, ...]
+    queue_owner: QueueOwner
+
+
+@attrs.frozen(kw_only=True)
 class _Offer(Envelope):
     """What both offers have. The token is no part of the repr."""
 

@@ -19,3 +19,12 @@ class Target:
 
     chat_id: int
     thread_id: int | None = None
+
+
+@attrs.frozen(kw_only=True)
+class Place:
+    """What a registration got, or kept: its thread, its slot (one letter), its name."""
+
+    target: Target
+    slot: str | None = None
+    thread_name: str | None = None

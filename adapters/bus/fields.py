@@ -1,6 +1,7 @@
 """Reading the members of an object that came over the wire: mandatory, checked where present, or dropped.
 
-A wrong member raises `Wrong`, which names it by its path from the top; `wire.parse` answers it as a `Malformed`.
+A wrong member raises `Wrong`, which names it by its path from the top; whoever began to read answers a
+`Malformed`.
 """
 
 from __future__ import annotations
@@ -8,9 +9,25 @@ from __future__ import annotations
 import re
 from typing import Final
 
+import attrs
+
 from tenure.adapters.bus.json_values import SAFE, Json, JsonValue, Number
 
 _LETTER: Final = re.compile("[A-Z]")
+
+
+@attrs.frozen
+class Malformed:
+    """A line that is no envelope. `field`: the path of the member that is missing or malformed, as in
+    ``registration.target``; ``line`` for the line as a whole."""
+
+    field: str
+    problem: str
+
+    @property
+    def reason(self) -> str:
+        """In words: ``registration.instanceId is missing``."""
+        return f"{self.field} {self.problem}"
 
 
 class Wrong(Exception):

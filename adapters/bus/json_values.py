@@ -24,7 +24,18 @@ from tenure.machines.identity import Number
 JsonValue = None | bool | Number | str | list["JsonValue"] | dict[str, "JsonValue"]
 """A JSON value as `load` answers it. What is inside is not changed by anybody."""
 
-__all__ = ["DEPTH_LIMIT", "LINE_LIMIT", "VALUES_LIMIT", "BadJson", "Json", "JsonValue", "Number", "dump", "load"]
+__all__ = [
+    "DEPTH_LIMIT",
+    "LINE_LIMIT",
+    "VALUES_LIMIT",
+    "BadJson",
+    "Json",
+    "JsonValue",
+    "Number",
+    "dump",
+    "load",
+    "plain",
+]
 
 LINE_LIMIT: Final = 16 * 2**20
 """Bytes of the longest line that is read. (The other system has no limit.)"""
@@ -62,6 +73,20 @@ class Json:
     def __repr__(self) -> str:
         text = self.text
         return f"Json({text if len(text) <= 80 else text[:77] + '...'})"
+
+
+def plain(value: object) -> JsonValue:
+    """`value` as `load` would answer it: tuples are arrays, a `Json` is what it holds. Raises TypeError for what is no
+    JSON value."""
+    if isinstance(value, Json):
+        return value.value
+    if isinstance(value, Mapping):
+        return {name: plain(member) for name, member in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(member) for member in value]
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    raise TypeError(f"{type(value).__name__} is no JSON value")
 
 
 class BadJson(ValueError):

@@ -32,6 +32,7 @@ from tenure.adapters.bus.envelopes_handoff import (
     ImageContent,
     LeaderOfferQueueHandoff,
     PromptPayload,
+    Staged,
     TextContent,
     TransportStamp,
 )
@@ -267,6 +268,25 @@ def _content(part: TextContent | ImageContent) -> Members:
     if isinstance(part, TextContent):
         return {"type": "text", "text": part.text}
     return {"type": "image", "data": part.data, "mimeType": part.mime_type}
+
+
+def render_staged(staged: Staged) -> Members:
+    """The result of an accepted offer."""
+    owner = staged.queue_owner
+    return {
+        "status": "staged",
+        "receiptId": staged.receipt_id,
+        "sourceUpdateIds": staged.source_update_ids,
+        "queueOwner": present(
+            instanceId=owner.instance_id,
+            processId=owner.process_id,
+            processBirthId=owner.process_birth_id,
+            sessionGeneration=owner.session_generation,
+            acquisitionId=owner.acquisition_id,
+            acquiredAtMs=owner.acquired_at_ms,
+            handoffId=owner.handoff_id,
+        ),
+    }
 
 
 def _stamp(stamp: TransportStamp | None) -> Members | None:

@@ -4,29 +4,13 @@ from __future__ import annotations
 
 import hashlib
 
-import attrs
-
 from tenure.adapters.bus.envelopes import Envelope
-from tenure.adapters.bus.fields import Fields, Wrong
+from tenure.adapters.bus.fields import Fields, Malformed, Wrong
 from tenure.adapters.bus.json_values import LINE_LIMIT, BadJson, dump, load
 from tenure.adapters.bus.parsing import read_envelope
 from tenure.adapters.bus.rendering import render_envelope
 
 __all__ = ["LINE_LIMIT", "Malformed", "encode", "fingerprint", "parse"]
-
-
-@attrs.frozen
-class Malformed:
-    """A line that is no envelope. `field`: the path of the member that is missing or malformed, as in
-    ``registration.target``; ``line`` for the line as a whole."""
-
-    field: str
-    problem: str
-
-    @property
-    def reason(self) -> str:
-        """In words: ``registration.instanceId is missing``."""
-        return f"{self.field} {self.problem}"
 
 
 def parse(line: bytes) -> Envelope | Malformed:
