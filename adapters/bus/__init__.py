@@ -8,9 +8,9 @@ Values, without I/O:
 | `envelopes` | the requests by kind, `Ack`; `Envelope`, `identity`, `traffic_class` |
 | `envelopes_shared` | what all have, and `Target` |
 | `envelopes_handoff` | the two queue handoff offers and their payload |
-| `fleet_view` | the answer to ``tenure.status`` |
-| `fields` | reading the members of an object: mandatory, optional, dropped |
-| `parsing`, `parsing_handoff` | the kinds, read from objects |
+| `fleet_view`, `fleet_view_json` | the answer to ``tenure.status`` |
+| `fields` | reading the members of an object: mandatory, optional, dropped; `Malformed` |
+| `parsing`, `parsing_handoff`, `parsing_shared` | the kinds, read from objects |
 | `rendering` | the kinds, written as objects: key order, absent members |
 | `wire` | `parse(line)`, `encode(envelope)`, `fingerprint(envelope)` |
 | `js_text` | strings as JavaScript measures and trims them |

@@ -31,9 +31,7 @@ def invalid(malformed: Malformed) -> Ack:
 
 def line_too_long(limit: int) -> Ack:
     """The line goes on beyond `limit` bytes."""
-    return Ack(
-        request_id=INVALID, ok=False, message=f"not a request of this bus: the line is longer than {limit} bytes"
-    )
+    return Ack(request_id=INVALID, ok=False, message=f"not a request of this bus: it is longer than {limit} bytes")
 
 
 def response_as_request(ack: Ack) -> Ack:

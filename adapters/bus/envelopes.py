@@ -14,8 +14,9 @@ import attrs
 from tenure.adapters.bus.envelopes_handoff import FollowerOfferQueueHandoff, LeaderOfferQueueHandoff
 from tenure.adapters.bus.envelopes_shared import Envelope as _Envelope
 from tenure.adapters.bus.envelopes_shared import Target
-from tenure.adapters.bus.json_values import Json, Number
+from tenure.adapters.bus.json_values import Json
 from tenure.adapters.bus.protocol import ProtocolIdentity
+from tenure.machines.identity import Number
 
 BatchPosition = Literal["comment", "forward"]
 AckCode = Literal["commit-unknown", "request-id-collision", "ledger-overloaded", "incompatible-protocol"]

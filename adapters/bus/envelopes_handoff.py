@@ -10,7 +10,7 @@ from typing import ClassVar, Final, Literal
 import attrs
 
 from tenure.adapters.bus.envelopes_shared import Envelope, Target
-from tenure.adapters.bus.json_values import Number
+from tenure.machines.identity import Number
 
 PAYLOAD_LIMIT: Final = 8 * 2**20
 """Bytes of a payload, as compact JSON."""

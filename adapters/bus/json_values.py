@@ -24,19 +24,6 @@ from tenure.machines.identity import Number
 JsonValue = None | bool | Number | str | list["JsonValue"] | dict[str, "JsonValue"]
 """A JSON value as `load` answers it. What is inside is not changed by anybody."""
 
-__all__ = [
-    "DEPTH_LIMIT",
-    "LINE_LIMIT",
-    "VALUES_LIMIT",
-    "BadJson",
-    "Json",
-    "JsonValue",
-    "Number",
-    "dump",
-    "load",
-    "plain",
-]
-
 LINE_LIMIT: Final = 16 * 2**20
 """Bytes of the longest line that is read. (The other system has no limit.)"""
 VALUES_LIMIT: Final = 2**18
