@@ -85,6 +85,7 @@ class Endpoint:
         self._calls: EndpointCalls = calls if calls is not None else PosixCalls()
         self._pause = pause
         self._listening: Listening | None = None
+        self._starting = False
         self._stops = 0
         self._healing: asyncio.Task[bool] | None = None
 
@@ -96,16 +97,15 @@ class Endpoint:
     async def start(self) -> None:
         """Publish. Raises `EndpointError` where that is impossible, and whatever `publish` raises, above all for lost
         ownership: then nothing of it is left, and what was found at the path before still is."""
-        if self._listening is not None:
+        if self._listening is not None or self._starting:
             raise EndpointError(f"{self.path}: this endpoint serves already; stop it first")
-        stops = self._stops
-        listening = await self._published()
-        if stops != self._stops:
-            self._retire(listening)
+        self._starting = True
+        try:
+            self._listening = await self._published()
+        finally:
+            self._starting = False
+        if self._listening is None:
             raise EndpointError(f"{self.path}: stopped while it was being published")
-        self._listening = listening
-        with suppress(OSError):
-            await _in_thread(lambda: sweep(self._calls, os.path.dirname(self.path), listening.private))
 
     async def stop(self) -> None:
         """End the server and its connections, and remove the private socket. The path is left as it is."""
@@ -113,9 +113,12 @@ class Endpoint:
         listening, self._listening = self._listening, None
         if listening is not None:
             self._retire(listening)
-        if self._healing is not None:
-            self._healing.cancel()
+        healing = self._healing
+        if healing is not None:
+            healing.cancel()
         await self._server.stop()
+        if healing is not None:
+            await asyncio.wait([healing], timeout=self._server.limits.stop_ms / 1000)
 
     def missing(self) -> bool:
         """Whether it serves, and cannot be found: its path is gone, or leads nowhere. One call on the file system."""
@@ -151,13 +154,13 @@ class Endpoint:
     # -- inside -------------------------------------------------------------------------------------------------------
 
     async def _heal(self) -> bool:
-        before, stops = self._listening, self._stops
+        before = self._listening
         listening = await self._published()
-        if before is None or stops != self._stops:
-            self._retire(listening)
+        if listening is None:
             return False
         self._listening = listening
-        self._retire(before)
+        if before is not None:
+            self._retire(before)
         return True
 
     def _healed(self, healing: asyncio.Task[bool]) -> None:
@@ -165,22 +168,27 @@ class Endpoint:
         if not healing.cancelled():
             healing.exception()  # whoever asked is told; nobody may have waited so long
 
-    async def _published(self) -> Listening:
-        """A socket that is listened to, and found under the path."""
+    async def _published(self) -> Listening | None:
+        """A socket that is listened to, and found under the path; None where there was a stop meanwhile."""
+        stops = self._stops
         await self._let_legacy_end()
         listening = Listening(self._calls, self.path)
         try:
             await _in_thread(lambda: listening.open(self._server.limits.backlog))
-            assert listening.end is not None
-            self._server.accept_from(listening.end)
-            await self._publish(listening.publish)
+            if stops == self._stops:
+                assert listening.end is not None
+                self._server.accept_from(listening.end)
+                await self._publish(listening.publish)
         except OSError as error:
             self._retire(listening)
             raise _impossible(self.path, error) from error
         except (Exception, asyncio.CancelledError):
             self._retire(listening)
             raise
-        return listening
+        if stops == self._stops:
+            return listening
+        self._retire(listening)
+        return None
 
     def _retire(self, listening: Listening) -> None:
         if listening.end is not None:
@@ -229,7 +237,7 @@ class Listening:
         return f"{self.path}.link.{self._name}"
 
     def open(self, backlog: int) -> None:
-        """Make the directory, the socket, and the link."""
+        """Make the directory, sweep it, make the socket and the link."""
         if len(os.fsencode(self.private)) > ADDRESS_BYTES:
             raise EndpointError(
                 f"{self.private}: more than the {ADDRESS_BYTES} bytes of a socket's address; set TMPDIR to a short path"
@@ -241,6 +249,8 @@ class Listening:
             _make_directories(calls, room)
             if calls.node(room).mode & 0o077:
                 calls.change_mode(room, 0o700)
+        with suppress(OSError):
+            sweep(calls, room)
         self.end = calls.bind(self.private)
         self._bound = True
         calls.change_mode(self.private, 0o600)

@@ -24,8 +24,8 @@ _PRIVATE: Final = re.compile(r"\.pt-[0-9a-f]{16}\.sock")
 _LINK: Final = re.compile(r"[^/]+\.sock\.link\.[^/]+")
 
 
-def sweep(calls: EndpointCalls, room: str, own: str) -> tuple[str, ...]:
-    """Remove from the directory `room` what the dead left, but never `own`; the paths that were removed.
+def sweep(calls: EndpointCalls, room: str) -> tuple[str, ...]:
+    """Remove from the directory `room` what the dead left; the paths that were removed.
 
     Raises OSError where the directory cannot be read; what cannot be removed stays.
     """
@@ -33,7 +33,7 @@ def sweep(calls: EndpointCalls, room: str, own: str) -> tuple[str, ...]:
     for name in islice(_debris(calls.entries(room)), _AT_ONCE):
         path = f"{room}/{name}"
         with suppress(OSError):
-            if path != own and _dead(calls, path):
+            if _dead(calls, path):
                 calls.unlink(path)
                 removed.append(path)
     return tuple(removed)

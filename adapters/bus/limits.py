@@ -27,8 +27,9 @@ class Limits:
     structure_bytes: int = 2**20
     """How many bytes of a line may stand outside of strings. Parsing holds the interpreter for about a second per
     16 MiB of ``[{},{},`` and takes twenty times the memory; text and images are strings, and cost next to nothing."""
-    room_bytes: int = 64 * 2**20
-    """For all lines beyond `tiny_bytes` together, while they are received or answered; one process has half of it."""
+    room_bytes: int = 72 * 2**20
+    """For all lines beyond `tiny_bytes` together, while they are received or answered; one process has half of it.
+    While a long line is received it takes `line_bytes`: four of them leave some for those of ordinary length."""
     owed_bytes: int = 64 * 2**20
     """For all answers that are not read yet, together. Beyond it the connection that owes most is cut."""
     connections: int = 512
@@ -39,7 +40,7 @@ class Limits:
     requests_of_one: int = 256
     idle_ms: float = 60_000
     """A connection on which nothing is asked, answered or under way for so long is closed."""
-    line_ms: float = 30_000
+    line_ms: float = 10_000
     """From the first byte of a line to its last."""
     write_ms: float = 10_000
     """How long an answer may wait to be read."""
