@@ -231,7 +231,7 @@ class AsyncLeadership:
         standby = await loop.run_in_executor(self._files, Standby, self.lead.lease)
         try:
             while not standby.free:
-                await _readable(standby.fileno(), standby.due_ms())
+                await readable(standby.fileno(), standby.due_ms())
                 await loop.run_in_executor(self._files, standby.look)
         finally:
             self._files.submit(standby.close)
@@ -255,7 +255,7 @@ class AsyncLeadership:
                 tell(self.lead.lease.ports, "lock", "callback", error=f"{type(error).__name__}: {error}")
 
 
-async def _readable(descriptor: int, timeout_ms: int) -> None:
+async def readable(descriptor: int, timeout_ms: int) -> None:
     """Wait until `descriptor` (-1: none) is readable, at most so long."""
     news = asyncio.Event()
     loop = asyncio.get_running_loop()
