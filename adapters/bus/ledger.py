@@ -167,8 +167,7 @@ class Ledger(Generic[K, A]):
         alone: it has begun, and others may wait for it. Only what is not recorded (a heartbeat beside a full ledger) is
         cancelled with the one who waits.
         """
-        body = blake2b(fingerprint.encode("utf-8", "surrogatepass"), digest_size=BODY_BYTES).hexdigest()
-        outputs = self._entries.ask(key, body, kind_class, stands=self._still_stands(key))
+        outputs = self._entries.ask(key, body_of(fingerprint), kind_class, stands=self._still_stands(key))
         self._counts.update(map(type, outputs))
         match outputs[-1]:
             case Execute():
@@ -243,3 +242,8 @@ class Ledger(Generic[K, A]):
             self._settle(key, self._broken(key))
         elif error is not None and key in self._waiting:
             self._waiting.pop(key).set_exception(error)
+
+
+def body_of(fingerprint: str) -> str:
+    """What an entry keeps of a fingerprint."""
+    return blake2b(fingerprint.encode("utf-8", "surrogatepass"), digest_size=BODY_BYTES).hexdigest()

@@ -1,0 +1,64 @@
+"""An event loop that runs nothing by itself: what was called soon runs when it is told to, and time stands still."""
+
+from __future__ import annotations
+
+import asyncio
+from asyncio import events
+from collections import deque
+from collections.abc import Callable, Coroutine
+from contextvars import Context
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class SteppedLoop(asyncio.AbstractEventLoop):
+    """Enough of a loop for tasks and futures. No input or output, no threads, no timers."""
+
+    def __init__(self) -> None:
+        self._ready: deque[asyncio.Handle] = deque()
+        self.errors: list[str] = []
+        """What nobody else has handled."""
+
+    def settle(self) -> None:
+        """Run until there is nothing to run."""
+        events._set_running_loop(self)
+        try:
+            while self._ready:
+                handle = self._ready.popleft()
+                if not handle.cancelled():
+                    handle._run()
+        finally:
+            events._set_running_loop(None)
+
+    def call_soon(  # type: ignore[override]
+        self, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> asyncio.Handle:
+        handle = asyncio.Handle(callback, args, self, context)
+        self._ready.append(handle)
+        return handle
+
+    def create_future(self) -> asyncio.Future[Any]:
+        return asyncio.Future(loop=self)
+
+    def create_task(  # type: ignore[override]
+        self, coro: Coroutine[Any, Any, T], *, name: str | None = None, context: Context | None = None
+    ) -> asyncio.Task[T]:
+        return asyncio.Task(coro, loop=self, name=name, context=context)
+
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        self.errors.append(f"{context.get('message')}: {context.get('exception')!r}")
+
+    def get_debug(self) -> bool:
+        return False
+
+    def is_running(self) -> bool:
+        return events._get_running_loop() is self
+
+    def is_closed(self) -> bool:
+        return False
+
+
+def stepped_loop() -> SteppedLoop:
+    """A new one."""
+    return SteppedLoop()  # type: ignore[abstract]
