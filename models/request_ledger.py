@@ -87,7 +87,7 @@ class Config:
 
 
 CONFIGS: Mapping[str, Config] = {
-    "order": Config(("c",), ("register",), (), ("x", "y"), limit=2, budget=1),
+    "order": Config(("c",), ("register",), (), ("x", "y"), limit=2, budget=0),
     "register": Config(("c", "d"), ("register",), (), (), limit=1, budget=1),
     "full": Config(("c", "d"), (), ("beat",), ("call",), limit=1, budget=1),
 }

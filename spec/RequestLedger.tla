@@ -60,9 +60,9 @@ AnswerAll(k, answer) ==
 
 Held == Cardinality({k \in Keys : ledger[k].phase \in {"executing", "kept"}})
 -----------------------------------------------------------------------------
-(* A request is sent.  Whether it has been before nobody knows: an answer may have been lost, and a sender that has    *)
-(* lost patience asks again beside its first attempt.  That it stops before its key is evicted is assumed: the ledger  *)
-(* has to be larger than what is settled while somebody repeats.                                                       *)
+(* Fresh: nobody repeats a request whose key has been evicted.  That is assumed: the ledger has to be larger than     *)
+(* what is settled while somebody repeats.  For the rest, whether a request was sent before nobody knows: an answer   *)
+(* may have been lost, and a sender that has lost patience asks again beside its first attempt.                       *)
 Ask(c) ==
     /\ At(c, "idle")
     /\ \E k \in Keys, body \in Bodies :
@@ -168,7 +168,8 @@ SettleLate(k) ==
     /\ \E outcome \in {"done", "refused"} : Does(k, outcome)
     /\ UNCHANGED <<ledger, settled, evicted, client, budget>>
 -----------------------------------------------------------------------------
-(* A client loses patience, or its connection.  Unknown: what it asked for has begun, and others may wait for it. *)
+(* Unknown: that a client has lost its patience or its connection says nothing of what it asked for.  That has begun, *)
+(* and others may wait for it.                                                                                        *)
 Leave(c) ==
     /\ client[c].phase \in {"joined", "alone"} /\ Spend
     /\ client' = [client EXCEPT ![c] = Idle]
@@ -216,8 +217,8 @@ Next ==
     \/ Prune
     \/ Stop
 
-(* Fairness: a request is looked at (strong, since nobody repeats for ever and holds up others that need the room), and *)
-(* an execution that goes on ends.                                                                                     *)
+(* Fairness: a request is looked at (strong, since nobody repeats for ever and holds up others that need room), and   *)
+(* an execution that goes on ends.                                                                                    *)
 Fairness ==
     /\ \A c \in Clients :
         /\ SF_vars(Execute(c) \/ ExecuteAlone(c) \/ Overload(c) \/ Join(c) \/ Collide(c) \/ Replay(c) \/ SayOver(c)

@@ -276,7 +276,7 @@ def _bound(least: int, config: Config, thorough: bool = False) -> Bound:
 
 
 BOUND: Final[Mapping[str, Bound]] = {
-    "register": _bound(700, Config(("a", "b"), ("register",), (), (), limit=1, budget=3)),
+    "register": _bound(300, Config(("a", "b"), ("register",), (), (), limit=1, budget=2)),
     "full": _bound(900, Config(("a", "b"), (), ("beat",), ("call",), limit=1, budget=1)),
     "order": _bound(150, Config(("a",), ("register",), (), ("x", "y"), limit=2, budget=0)),
     "all": _bound(5_000, Config(("a", "b"), ("register",), ("beat",), ("call",), limit=1, budget=1), thorough=True),
