@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Iterator
 
@@ -21,6 +22,12 @@ settings.register_profile(
 )
 settings.register_profile("deep", max_examples=5_000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+# What starts in the background of a shell, or under nohup, ignores these, and so would all that tests start: what is
+# handled, by doing nothing, is as by default in a new program.
+for _number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, lambda number, frame: None)
 
 BARE = frozenset({"machines", "models", "adapters", "spec"})
 """The folders by the names that a second, uninstalled copy would have."""
