@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import os
 import posixpath
-from typing import Final
 
 import attrs
 
+from tenure.adapters.bus import identities
 from tenure.adapters.ports import Processes
 from tenure.machines.identity import GONE, Process
 from tenure.machines.lease import DEFAULT_KEY
-
-_START: Final = "start"
-_GENERATION: Final = "generation"
 
 
 @attrs.frozen
@@ -48,7 +45,7 @@ class InstanceIdentity:
     @property
     def birth_id(self) -> str:
         """processBirthId: what proves, to whoever sees this pid again, whether it is still this process."""
-        return process_birth_id(self.process.pid, self.process.birth.ticks)
+        return identities.linux_birth_id(self.process.pid, self.process.birth.ticks)
 
     @property
     def display_name(self) -> str:
@@ -57,16 +54,16 @@ class InstanceIdentity:
 
     def profile_key(self, profile: str | None = None) -> str:
         """The key by which a leader keeps this follower's slot and target: that of its parent process."""
-        return _scoped(f"manual:{self.owner_id}", profile)
+        return identities.manual_profile_key(self.owner_id, _scope(profile))
 
     def own_profile_key(self, profile: str | None = None) -> str:
         """A key that no other process has: asked for when another living process of the same shell holds the shared
         one (L24). The same for every activation of this process."""
-        return _scoped(f"manual:{self.owner_id}:{self.birth_id}", profile)
+        return identities.own_profile_key(self.owner_id, self.birth_id, _scope(profile))
 
     def leader_key(self, profile: str | None = None) -> str:
         """The key of this instance where it leads: its directory's."""
-        return _scoped(f"cwd:{self.cwd}", profile)
+        return identities.leader_profile_key(self.cwd, _scope(profile))
 
 
 def own_identity(
@@ -83,26 +80,12 @@ def own_identity(
     above = os.getppid() if parent is None else parent
     seen = processes.sighting(above)
     if seen.ticks is None or seen.state == GONE:
-        # Identifies this activation's parent, and proves nobody's death.
-        owner = f"{above}:{_GENERATION}:{instance_id}"
+        # Identifies the parent of this activation, and proves nobody's death.
+        owner = identities.fallback_birth_id(above, instance_id)
     else:
-        owner = process_birth_id(above, seen.ticks)
+        owner = identities.linux_birth_id(above, seen.ticks)
     return InstanceIdentity(processes.me(), instance_id, owner, session, os.getcwd() if cwd is None else cwd, name)
 
 
-def process_birth_id(pid: int, ticks: int) -> str:
-    """``<pid>:start:<ticks>``, as the other system spells a birth on Linux."""
-    return f"{pid}:{_START}:{ticks}"
-
-
-def ticks_of(birth_id: str | None, pid: int | None) -> int | None:
-    """The start ticks that `birth_id` gives for `pid`; None where it gives none, or for another pid: then no death can
-    be proven by it."""
-    parts = (birth_id or "").split(":")
-    if len(parts) != 3 or parts[1] != _START or not parts[2].isascii() or not parts[2].isdigit() or len(parts[2]) > 19:
-        return None
-    return int(parts[2]) if pid is not None and parts[0] == str(pid) else None
-
-
-def _scoped(key: str, profile: str | None) -> str:
-    return key if profile in (None, "", DEFAULT_KEY) else f"profile:{profile}:{key}"
+def _scope(profile: str | None) -> str | None:
+    return None if profile in (None, "", DEFAULT_KEY) else profile

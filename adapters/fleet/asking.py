@@ -1,0 +1,58 @@
+"""One request to a peer, and the acknowledgement that belongs to it (bus.md a)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import attrs
+
+from tenure.adapters.bus.client import ONCE, Answer, Client, NoResponse, Reply, Retry
+from tenure.adapters.bus.envelopes import Ack, Request
+from tenure.adapters.bus.fields import Malformed
+from tenure.adapters.bus.wire import encode, parse
+from tenure.adapters.errors import printable
+
+_WORDS: Final = 300
+"""So much of what a peer says is passed on."""
+
+
+@attrs.frozen
+class NoAck:
+    """No acknowledgement: why, in words, and whether the peer may have done what it was asked."""
+
+    text: str
+    sent: bool
+
+
+async def acknowledged(
+    client: Client, path: str, request: Request, *, timeout_ms: float, retry: Retry = ONCE
+) -> Ack | NoAck:
+    """Send `request` to whoever listens at `path`, and answer what it acknowledges. Raises nothing but a cancellation,
+    which closes the connection at once."""
+    try:
+        line = encode(request)
+        reply = await client.request(path, line, timeout_ms=timeout_ms, retry=retry)
+    except (ValueError, RecursionError) as error:
+        return NoAck(f"the request cannot be sent: {error}", sent=False)
+    return _read(path, request, reply)
+
+
+def said(ack: Ack) -> str:
+    """What a peer says in a refusal: one line, not too long."""
+    return printable((ack.message or "refused without a reason")[:_WORDS])
+
+
+def _read(path: str, request: Request, reply: Reply) -> Ack | NoAck:
+    if isinstance(reply, NoResponse):
+        return NoAck(f"{path}: closed without an answer", sent=True)
+    if not isinstance(reply, Answer):
+        return NoAck(f"{path}: {reply.reason}", sent=reply.sent)
+    found = parse(reply.line)
+    if isinstance(found, Malformed):
+        return NoAck(f"{path}: the answer is none ({found.reason})", sent=True)
+    if not isinstance(found, Ack):
+        return NoAck(f"{path}: the answer is no acknowledgement", sent=True)
+    if found.request_id != request.request_id:
+        why = "it understood no request" if found.request_id == "invalid" else "it is for another request"
+        return NoAck(f"{path}: {why}", sent=found.request_id != "invalid")
+    return found

@@ -1,0 +1,547 @@
+"""One follower, driven: the machine of `tenure.machines.follower` over the bus (bus.md b; locks.md 12).
+
+    follower = Follower(ports, directory, None, identity, timings, on_lost=look_again)
+    match await follower.register(entry, None):
+        case Accepted(generation, binding): ...
+
+It asks to be registered, beats, takes deliveries, asks, says goodbye, as the machine says; what follows a loss is not
+decided here. Everything runs on one event loop. An await that is cancelled is given up in the machine before the
+cancellation goes on: nothing of that call changes anything any more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Final, TypeVar
+
+import attrs
+
+from tenure.adapters.bus import acks, answers
+from tenure.adapters.bus.client import Client, Retry
+from tenure.adapters.bus.endpoint_paths import endpoint_path, follower_path, leader_path
+from tenure.adapters.bus.envelopes import (
+    Ack,
+    Addressed,
+    Ask,
+    Disconnect,
+    Forward,
+    Heartbeat,
+    Register,
+    Registration,
+    ReplaceFollowerTarget,
+    Request,
+)
+from tenure.adapters.bus.fields import Malformed
+from tenure.adapters.bus.identities import RequestIds
+from tenure.adapters.bus.ledger import Done
+from tenure.adapters.bus.limits import Limits
+from tenure.adapters.bus.peer import Peer
+from tenure.adapters.bus.protocol import Incompatible, ProtocolIdentity, compatible
+from tenure.adapters.errors import TenureError
+from tenure.adapters.files.directory import AgentDirectory, registry_key
+from tenure.adapters.files.timings import Timings
+from tenure.adapters.fleet.asking import NoAck, acknowledged, said
+from tenure.adapters.fleet.follower_events import FollowerEvents
+from tenure.adapters.fleet.identity import InstanceIdentity
+from tenure.adapters.fleet.outcomes import Accepted, AskFailed, RefusalCode, RefusedBy, Registered, Unreachable
+from tenure.adapters.fleet.places import bound, spelled, wire_target
+from tenure.adapters.fleet.receiver import Receiver
+from tenure.adapters.fleet.wording import HELD, our_protocol
+from tenure.adapters.ports import Ports, tell
+from tenure.machines import follower_messages as own
+from tenure.machines.chart import Refused, Step, step
+from tenure.machines.entry import Entry
+from tenure.machines.follower import FOLLOWER
+from tenure.machines.follower_messages import Binding, Generation
+
+__all__ = ["Accepted", "AskFailed", "Deliver", "Follower", "RefusedBy", "Unreachable"]
+
+T = TypeVar("T")
+Deliver = Callable[[Forward], Awaitable[None]]
+"""Takes a delivery that the machine admitted; once it returns, the receipt is sent. Raises TenureError to refuse it,
+with that text."""
+Taken = Step[own.Memory, own.Output] | Refused
+
+GOODBYES: Final = 3
+"""How often a goodbye is sent while no answer comes. It is the same request: the leader executes it once."""
+_CODES: Final[dict[own.Outcome, RefusalCode]] = {"held": "held", "incompatible": "incompatible"}
+
+
+@attrs.frozen
+class Link:
+    """The leader that one registration was asked of, as its entry said at that moment."""
+
+    generation: Generation
+    path: str
+    secret: str | None = attrs.field(repr=False)
+    key: str
+    """The profile key that is asked for."""
+    lead: str
+    """The leader's instance, or its pid where it names none."""
+
+
+@attrs.frozen
+class FollowerStatistics:
+    """What a follower is, and has done so far."""
+
+    phase: str
+    generation: Generation | None
+    registrations: int
+    """Acknowledged ones."""
+    refused: int
+    losses: int
+    heartbeats: int
+    """Heard by the leader."""
+    asks: int
+    deliveries: int
+    """Taken in."""
+
+
+@attrs.define
+class _Counts:
+    registrations: int = 0
+    refused: int = 0
+    losses: int = 0
+    heartbeats: int = 0
+    asks: int = 0
+    deliveries: int = 0
+
+
+class Follower:
+    """One instance as a follower. `phase` and `data` are the machine's."""
+
+    def __init__(
+        self,
+        ports: Ports,
+        directory: AgentDirectory,
+        profile: str | None,
+        identity: InstanceIdentity,
+        timings: Timings,
+        *,
+        on_lost: Callable[[Binding, str], None],
+        deliver: Deliver | None = None,
+        on_change: Callable[[], None] = lambda: None,
+        client: Client | None = None,
+        protocol: ProtocolIdentity | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        """`on_lost` is told when a registration that `register` had answered is over, with the binding that is carried
+        on and why; `on_change` of every change of phase, generation, binding or roster. Neither may raise (it is noted
+        if one does). `deliver`: without it deliveries are refused. `limits` are those of the own endpoint."""
+        self.ports = ports
+        self.identity = identity
+        self.phase = FOLLOWER.initial
+        self.data = own.Memory(identity.instance_id, identity.session)
+        self.leader_protocol: ProtocolIdentity | None = None
+        """Of the leader that acknowledged last; a new thread does not erase it (L22)."""
+        self._profile = profile
+        self._timings = timings
+        self._on_lost = on_lost
+        self._on_change = on_change
+        self._deliver = deliver
+        self._client = Client() if client is None else client
+        self._protocol = our_protocol() if protocol is None else protocol
+        self._ids = RequestIds(identity.instance_id)
+        self._socket = endpoint_path(leader_path(directory, registry_key(profile)))
+        path = follower_path(directory, registry_key(profile), identity.instance_id)
+        self._receiver = Receiver(ports, path, secret=lambda: self._secret, handle=self._take, limits=limits)
+        self._events = FollowerEvents(ports, identity)
+        self._link: Link | None = None
+        self._calls: dict[Generation, set[asyncio.Task[object]]] = {}
+        self._beat_call: asyncio.Task[object] | None = None
+        self._ticker: asyncio.Task[None] | None = None
+        self._answered_for: Generation | None = None
+        """The registration that `register` has answered: from then on its loss is told by `on_lost`."""
+        self._number = 0
+        self._why = ""
+        self._counts = _Counts()
+
+    # -- what anybody may ask -----------------------------------------------------------------------------------------
+
+    @property
+    def generation(self) -> Generation | None:
+        """The registration that is held; None where none is acknowledged."""
+        return self.data.generation if self.data.acknowledged else None
+
+    @property
+    def binding(self) -> Binding:
+        """Thread, slot and name, remembered through everything (A55)."""
+        return self.data.binding
+
+    @property
+    def roster(self) -> tuple[str, ...]:
+        """Slots that may stand for election, as a leader said last; kept when it falls silent."""
+        return self.data.roster
+
+    @property
+    def profile_key(self) -> str:
+        """The key that a registration asks for now."""
+        mine = self.identity
+        return mine.own_profile_key(self._profile) if self.data.own_key else mine.profile_key(self._profile)
+
+    def statistics(self) -> FollowerStatistics:
+        """This moment."""
+        return FollowerStatistics(self.phase, self.generation, **attrs.asdict(self._counts))
+
+    # -- verbs --------------------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Publish the own endpoint; `register` does it too. Raises `EndpointError`."""
+        await self._receiver.start()
+
+    async def stop(self) -> None:
+        """End, whatever is under way and hangs, in bounded time; nothing is said to the leader. For good."""
+        self._offer(own.Stop())
+        await self._receiver.stop()
+
+    async def register(self, owner: Entry, binding: Binding | None, *, previous: str | None = None) -> Registered:
+        """Ask the leader of `owner`, as its entry is now, for a registration that carries `binding` (None: what is
+        remembered). `previous`: the instance of this process whose place it takes (believed with proof only, L16).
+
+        `Accepted` when the leader has acknowledged it and heard the first heartbeat. One at a time: `RefusedBy` with
+        code busy while another call is under way. A profile that another live process holds is asked for once more
+        under a key of our own. Cancelled, the attempt is given up.
+        """
+        answer = await self._attempt(owner, binding, previous)
+        if isinstance(answer, RefusedBy) and answer.code == "held":
+            answer = await self._attempt(owner, binding, previous)
+        return answer
+
+    def leave(self) -> None:
+        """Give the registration, or the attempt at one, up without a word: an election begins. The binding stays."""
+        self._offer(own.Leave())
+
+    async def disconnect(self) -> bool | str:
+        """Say goodbye: the leader deletes the thread and forgets the route. True when it has confirmed that, else why
+        not: then the registration stays, and it may be tried again. Cancelled, nobody knows what the leader did; the
+        next heartbeat tells."""
+        taken = self._offer(own.Disconnect())
+        link = self._link
+        if isinstance(taken, Refused) or link is None:
+            return "there is no registration to end"
+        try:
+            ack = await self._called(link.generation, self._say_goodbye(link))
+        except asyncio.CancelledError:
+            self._offer(own.DisconnectFailed(link.generation, "the goodbye was given up"))
+            raise
+        if ack is None:
+            return "the registration ended meanwhile"
+        if isinstance(ack, NoAck):
+            self._offer(own.DisconnectFailed(link.generation, ack.text))
+            return ack.text
+        self._offer(own.DisconnectAnswered(link.generation, ack.ok, "" if ack.ok else said(ack)))
+        return True if ack.ok else said(ack)
+
+    def set_session(self, session: int) -> None:
+        """The host's session was replaced inside this process. An attempt at a registration ends here and now (L25); a
+        registration that is held stays."""
+        self._offer(own.SessionChanged(session))
+
+    async def ask(self, build: Callable[[Generation], Ask], *, timeout_ms: float | None = None) -> Ack | AskFailed:
+        """Ask the leader for something, as the registration of this moment. `build` makes the envelope of a generation;
+        its request id and secret are set here. Without a registration nothing is built and nothing sent. `timeout_ms`:
+        as for a registration if None."""
+        self._number += 1
+        taken = self._offer(own.Ask(self._number))
+        link = self._link
+        if isinstance(taken, Refused) or link is None:
+            return AskFailed("there is no registration: nothing was sent", "unregistered")
+        request = attrs.evolve(build(link.generation), request_id=self._ids.next(), auth=link.secret)
+        limit = self._timings.register_timeout_ms if timeout_ms is None else timeout_ms
+        ack = await self._called(link.generation, self._send(link, request, limit))
+        if ack is None:
+            return AskFailed("the registration ended before the answer", "over")
+        if isinstance(ack, NoAck):
+            return AskFailed(ack.text, "unanswered" if ack.sent else "unreachable")
+        self._counts.asks += 1
+        return ack
+
+    # -- registering --------------------------------------------------------------------------------------------------
+
+    async def _attempt(self, owner: Entry, binding: Binding | None, previous: str | None) -> Registered:
+        generation = self._ids.next()
+        lead = owner.instance_id or str(owner.pid)
+        path = self._socket if owner.bus_socket_path is None else owner.bus_socket_path
+        link = Link(generation, path, owner.bus_secret, self.profile_key, lead)
+        if isinstance(self._offer(own.Register(generation), link), Refused):
+            code: RefusalCode = "stopped" if self.phase == "stopped" else "busy"
+            return RefusedBy(f"no registration can begin while this follower is {self.phase}", code)
+        carried = self.data.binding if binding is None else binding
+        try:
+            ack = await self._called(generation, self._asked(link, carried, previous))
+            if ack is None:
+                return self._abandoned()
+            if isinstance(ack, NoAck):
+                self._offer(own.RegisterFailed(generation, ack.text))
+                return Unreachable(ack.text)
+            return await self._judge(link, ack, carried)
+        except asyncio.CancelledError:
+            if self.data.generation == generation:
+                self.leave()
+            raise
+
+    async def _asked(self, link: Link, carried: Binding, previous: str | None) -> Ack | NoAck:
+        try:
+            await self._receiver.start()
+        except TenureError as error:
+            return NoAck(str(error), sent=False)
+        generation, times = str(link.generation), self._timings
+        request = Register(
+            request_id=generation, auth=link.secret, registration=self._registration(link, carried, previous)
+        )
+        retry = Retry(times.register_retries, times.register_delay_ms)
+        return await acknowledged(self._client, link.path, request, timeout_ms=times.register_timeout_ms, retry=retry)
+
+    def _registration(self, link: Link, carried: Binding, previous: str | None) -> Registration:
+        me = self.identity
+        return Registration(
+            instance_id=me.instance_id,
+            connected_at_ms=self.ports.clock.wall_ms(),
+            previous_instance_id=previous,
+            profile_key=link.key,
+            thread_name=carried.name or me.display_name,
+            slot=carried.slot,
+            cwd=me.cwd,
+            pid=me.pid,
+            target=wire_target(carried.target),
+            bus_socket_path=self._receiver.path,
+            registration_generation=str(link.generation),
+            protocol=self._protocol,
+            session_generation=self.data.session,
+            process_birth_id=me.birth_id,
+        )
+
+    async def _judge(self, link: Link, ack: Ack, carried: Binding) -> Registered:
+        generation = link.generation
+        judged = compatible(self._protocol, ack.protocol)
+        error, told = "" if ack.ok else said(ack), carried
+        if isinstance(judged, Incompatible):
+            error = f"incompatible leader: {judged.reason}" if ack.ok else error
+        elif ack.ok:
+            place = answers.place(ack)
+            if isinstance(place, Malformed):
+                why = f"{link.path}: the leader's answer: {place.reason}"
+                self._offer(own.RegisterFailed(generation, why))
+                return Unreachable(why)
+            told = _over(carried, bound(place))
+        taken = self._offer(
+            own.Answered(
+                generation,
+                compatible=not isinstance(judged, Incompatible),
+                ok=ack.ok,
+                held=not ack.ok and HELD in (ack.message or ""),
+                binding=told if ack.ok else own.NOTHING_BOUND,
+                capabilities=() if ack.protocol is None else ack.protocol.capabilities,
+                error=error,
+            )
+        )
+        if self.data.generation != generation:
+            outputs = taken.outputs if isinstance(taken, Step) else ()
+            for output in outputs:
+                if isinstance(output, own.Report):
+                    self._counts.refused += 1
+                    return RefusedBy(output.error, _CODES.get(output.outcome, "refused"))
+            return self._abandoned()
+        self.leader_protocol = ack.protocol
+        return await self._first_beat(generation)
+
+    async def _first_beat(self, generation: Generation) -> Registered:
+        """It is part of the registration: until it was heard, nobody knows that there is a route (bus.md 0)."""
+        beat = self._beat_call
+        if beat is not None:
+            await asyncio.wait([beat])
+        if self.data.generation != generation:
+            return Unreachable(self._why) if self._why else self._abandoned()
+        self._counts.registrations += 1
+        self._answered_for = generation
+        self._ticker = asyncio.ensure_future(self._tick(generation))
+        return Accepted(generation, self.data.binding, self.data.roster)
+
+    def _abandoned(self) -> RefusedBy:
+        return RefusedBy(
+            "the registration was given up meanwhile", "stopped" if self.phase == "stopped" else "abandoned"
+        )
+
+    # -- heartbeats ---------------------------------------------------------------------------------------------------
+
+    async def _tick(self, generation: Generation) -> None:
+        while self.data.generation == generation:
+            await asyncio.sleep(self._timings.heartbeat_ms / 1000)
+            if self.data.generation == generation:
+                self._offer(own.Tick())
+                await self._receiver.heal()
+
+    async def _beat(self, generation: Generation) -> None:
+        link = self._link
+        if link is None:
+            return
+        request = Heartbeat(
+            request_id=self._ids.next(),
+            auth=link.secret,
+            instance_id=self.identity.instance_id,
+            registration_generation=str(generation),
+            sent_at_ms=self.ports.clock.wall_ms(),
+        )
+        ack = await self._send(link, request, self._timings.response_ms)
+        if isinstance(ack, NoAck):
+            self._offer(own.BeatFailed(generation, ack.text))
+        elif ack.ok:
+            self._counts.heartbeats += 1
+            self._offer(own.BeatAnswered(generation, True, answers.eligible_slots(ack)))
+        else:
+            self._offer(own.BeatAnswered(generation, False, error=said(ack)))
+
+    # -- work from the leader -----------------------------------------------------------------------------------------
+
+    @property
+    def _secret(self) -> str | None:
+        return None if self._link is None else self._link.secret
+
+    async def _take(self, request: Request, peer: Peer) -> Done[Ack]:
+        if not isinstance(request, Addressed):
+            return _refused(acks.not_handled(request))
+        instance, generation = request.recipient_instance_id, request.recipient_registration_generation
+        if isinstance(request, ReplaceFollowerTarget):
+            target = spelled(request.target)
+            assert target is not None
+            if isinstance(moved := self._offer(own.ReplaceTarget(instance, generation, target)), Refused):
+                return _refused(_no(request, moved))
+            return Done(acks.done(request), "done")
+        self._number += 1
+        number = self._number
+        admitted = step(FOLLOWER, self.phase, self.data, own.Deliver(instance, generation, number))
+        if isinstance(admitted, Refused):
+            return _refused(_no(request, admitted))
+        if not isinstance(request, Forward):
+            return _refused(acks.refused(request, "offers of queued items are not taken here"))
+        if self._link is None or request.delivery.recipient_binding_key != self._link.key:
+            return _refused(acks.refused(request, "addressed to another profile"))
+        if self._deliver is None:
+            return _refused(acks.refused(request, "nothing here takes deliveries"))
+        self._offer(own.Deliver(instance, generation, number))
+        try:
+            await self._deliver(request)
+        except TenureError as error:
+            return _refused(acks.refused(request, str(error)))
+        self._counts.deliveries += 1
+        return Done(acks.received(request, request.delivery), "done")
+
+    # -- the machine --------------------------------------------------------------------------------------------------
+
+    def _offer(self, message: own.Happening, link: Link | None = None) -> Taken:
+        """Tell the machine, and do what it asks for; a refusal changes nothing. `link`: of the registration that begins
+        with this."""
+        phase, data = self.phase, self.data
+        taken = step(FOLLOWER, phase, data, message)
+        if isinstance(taken, Refused):
+            return taken
+        self.phase, self.data = taken.phase, taken.data
+        if link is not None:
+            self._link, self._why = link, ""
+        self._events.taken(message, None if self._link is None else self._link.lead, data, taken)
+        for output in taken.outputs:
+            self._perform(output)
+        if self.data.generation is None:
+            self._quiet()
+        if _shown(phase, data) != _shown(taken.phase, taken.data):
+            self._call_back("change", self._on_change)
+        return taken
+
+    def _perform(self, output: own.Output) -> None:
+        """What is not the affair of the verb that told the machine."""
+        match output:
+            case own.SendHeartbeat(generation):
+                self._beat_call = self._call(generation, self._beat(generation))
+            case own.Abandon(generation):
+                # Their connections close at once: nothing of them comes back, and the machine need not wait for it.
+                self._end_calls(generation)
+                self._offer(own.RegisterFailed(generation, "given up"))
+            case own.Recover(generation, binding, error):
+                self._end_calls(generation)
+                self._why = error
+                if self._answered_for == generation:
+                    self._counts.losses += 1
+                    self._call_back("lost", lambda: self._on_lost(binding, error))
+            case _:
+                return
+
+    def _quiet(self) -> None:
+        """No registration is under way or held: no ticks, and no secret that anybody could have."""
+        self._link = None
+        ticker, self._ticker = self._ticker, None
+        if ticker is not None and ticker is not asyncio.current_task():
+            ticker.cancel()
+
+    # -- calls --------------------------------------------------------------------------------------------------------
+
+    async def _send(self, link: Link, request: Request, timeout_ms: float) -> Ack | NoAck:
+        return await acknowledged(self._client, link.path, request, timeout_ms=timeout_ms)
+
+    async def _say_goodbye(self, link: Link) -> Ack | NoAck:
+        request = Disconnect(
+            request_id=self._ids.next(),
+            auth=link.secret,
+            instance_id=self.identity.instance_id,
+            registration_generation=str(link.generation),
+            sent_at_ms=self.ports.clock.wall_ms(),
+        )
+        for again in range(GOODBYES):
+            if again:
+                await asyncio.sleep(self._timings.register_delay_ms / 1000)
+            ack = await self._send(link, request, self._timings.register_timeout_ms)
+            if isinstance(ack, Ack):
+                break
+        return ack
+
+    async def _called(self, generation: Generation, call: Coroutine[None, None, T]) -> T | None:
+        """What `call` answers; None when the machine gave its registration up meanwhile. Cancelled, so is the call."""
+        task = self._call(generation, call)
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError:
+            task.cancel()
+            raise
+        return None if task.cancelled() else task.result()
+
+    def _call(self, generation: Generation, call: Coroutine[None, None, T]) -> asyncio.Task[T]:
+        task = asyncio.ensure_future(call)
+        self._calls.setdefault(generation, set()).add(task)
+        task.add_done_callback(lambda task: self._over(generation, task))
+        return task
+
+    def _over(self, generation: Generation, task: asyncio.Task[T]) -> None:
+        calls = self._calls.get(generation, set())
+        calls.discard(task)
+        if not calls:
+            self._calls.pop(generation, None)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            tell(self.ports, "fleet", "fault", error=f"{type(error).__name__}: {error}")
+
+    def _end_calls(self, generation: Generation) -> None:
+        for task in self._calls.get(generation, set()) - {asyncio.current_task()}:
+            task.cancel()
+
+    def _call_back(self, what: str, callback: Callable[[], None]) -> None:
+        try:
+            callback()
+        except Exception as error:
+            tell(self.ports, "fleet", "callback", what=what, error=f"{type(error).__name__}: {error}")
+
+
+def _shown(phase: str, data: own.Memory) -> object:
+    return phase, data.generation, data.acknowledged, data.binding, data.roster
+
+
+def _over(carried: Binding, told: Binding) -> Binding:
+    """What the leader said; where it said nothing, what was carried (bus.md b, row 7)."""
+    return Binding(told.target or carried.target, told.slot or carried.slot, told.name or carried.name)
+
+
+def _refused(ack: Ack) -> Done[Ack]:
+    return Done(ack, "failed")
+
+
+def _no(request: Request, why: Refused) -> Ack:
+    """A delivery is not for this registration."""
+    return acks.not_for_me(request) if "addressed_to_me" in why.guards else acks.stale_generation(request)

@@ -1,0 +1,71 @@
+"""A follower's own endpoint: where its leader reaches it (bus.md a, FOLLOWER SERVER ORDER)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+from tenure.adapters.bus.endpoint import Endpoint
+from tenure.adapters.bus.limits import Limits
+from tenure.adapters.errors import TenureError
+from tenure.adapters.fleet.desk import Desk, Handle
+from tenure.adapters.ports import Ports, tell
+
+STOP_S: Final = 2.0
+"""Longer than the server's own bound: whatever hangs then is left to itself."""
+
+
+class Receiver:
+    """The endpoint, from `start` to `stop`, once. Without an active secret it refuses everything."""
+
+    def __init__(
+        self,
+        ports: Ports,
+        path: str,
+        *,
+        secret: Callable[[], str | None],
+        handle: Handle,
+        limits: Limits | None = None,
+    ) -> None:
+        self.path = path
+        self._ports = ports
+        self._desk = Desk(ports, secret=secret, handle=handle, limits=limits)
+        self._endpoint = Endpoint(path, self._desk.server)
+        self._starting: asyncio.Task[None] | None = None
+        self._stopped = False
+
+    async def start(self) -> None:
+        """Publish it, unless it is. Several may wait for the same start, and none of them ends it by its cancellation.
+        Raises `EndpointError`."""
+        if self._stopped:
+            raise TenureError(f"{self.path}: this follower has stopped; make a new one")
+        if self._endpoint.serving:
+            return
+        if self._starting is None:
+            self._starting = asyncio.ensure_future(self._endpoint.start())
+            self._starting.add_done_callback(self._started)
+        await asyncio.shield(self._starting)
+
+    async def heal(self) -> None:
+        """Publish it again where its path vanished (A61). What stands in the way is noted."""
+        try:
+            if await self._endpoint.heal():
+                tell(self._ports, "fleet", "healed", path=self.path)
+        except TenureError as error:
+            tell(self._ports, "fleet", "heal", error=str(error))
+
+    async def stop(self) -> None:
+        """End it, within `STOP_S`, whatever its handlers do; a cancellation of the caller does not keep it from
+        ending."""
+        self._stopped = True
+        if self._starting is not None:
+            self._starting.cancel()
+        self._desk.close()
+        ending = asyncio.ensure_future(self._endpoint.stop())
+        await asyncio.wait([ending], timeout=STOP_S)
+
+    def _started(self, starting: asyncio.Task[None]) -> None:
+        self._starting = None
+        if not starting.cancelled():
+            starting.exception()  # whoever waits is told; nobody may wait any more
