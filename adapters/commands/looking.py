@@ -41,16 +41,20 @@ def status(
     as_json: AsJson = False,
     watch: Annotated[bool, typer.Option("--watch", help="Look again every second, until interrupted.")] = False,
 ) -> None:
-    """Say who leads in DIR, under which epoch and how fresh, who is inside the guards, who keeps COMMAND's lock, and
-    what dead processes left. Reads only.
+    """Say who leads in DIR, under which epoch and how fresh, who follows, with which slot and how fresh, who is inside
+    the guards, who keeps COMMAND's lock, and what dead processes left. Reads only.
+
+    The leader is asked for its fleet; one that does not answer within a second is said to, and what it published last
+    is shown.
 
     With --json: directory, problem, problems, staleAfterMs, registry, keys, guard, neighbour, recoveryGuard, work,
-    commit, highWater, debris, quarantined; with --watch one object a line.
+    commit, highWater, debris, quarantined, fleets; with --watch one object a line.
 
     Exit status: 0, also when what stands there is damaged (it says so); 2 when DIR cannot be looked at.
     """
     from tenure.adapters.files.directory import agent_directory, registry_key
     from tenure.adapters.files.host import real_ports
+    from tenure.adapters.fleet.fleet_status import Asker
     from tenure.adapters.lead.lock import holders, read_record
     from tenure.adapters.looking import status as looking
     from tenure.adapters.looking import wording
@@ -58,9 +62,10 @@ def status(
     where = agent_directory(directory)
     key = None if profile is None else registry_key(profile)
     ports, timings = real_ports(), _timings(lease)
+    asker = Asker(ports, where, timings)
 
     def look() -> looking.Status:
-        return looking.status(ports, where, key, timings, lambda path: (read_record(path), holders(path)))
+        return looking.status(ports, where, key, timings, lambda path: (read_record(path), holders(path)), asker)
 
     if as_json:
         for found in _again(look, watch):

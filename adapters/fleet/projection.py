@@ -124,13 +124,18 @@ class Projection:
 
 @attrs.frozen
 class Look:
-    """What anybody sees of a projection: a plain read. `written` is None where none of ours is there; `foreign`: one of
-    the other system is; `problem`: why it cannot be read, beginning with the file."""
+    """What anybody sees of a projection: a plain read. `value` is the file's JSON, None where there is none or it is
+    damaged; `written` what it says, where it is ours; `problem`: why it cannot be read, beginning with the file."""
 
     path: str
+    value: Mapping[str, object] | None = None
     written: Written | None = None
-    foreign: bool = False
     problem: str = ""
+
+    @property
+    def foreign(self) -> bool:
+        """The other system wrote it."""
+        return self.value is not None and self.written is None
 
 
 def look(files: Files, directory: AgentDirectory, key: str) -> Look:
@@ -140,7 +145,7 @@ def look(files: Files, directory: AgentDirectory, key: str) -> Look:
         value = _value(files, path)
         if value is None:
             return Look(path)
-        return Look(path, _written(path, value)) if ours(value) else Look(path, foreign=True)
+        return Look(path, value, _written(path, value) if ours(value) else None)
     except ProjectionDamaged as error:
         return Look(path, problem=str(error))
 

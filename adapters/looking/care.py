@@ -18,10 +18,11 @@ from tenure.adapters.files.replacing import replace_file
 from tenure.adapters.files.timings import DEFAULT, Timings
 from tenure.adapters.looking.doctor import Doctor, Outcome
 from tenure.adapters.looking.legacy import OldGuards
+from tenure.adapters.looking.line import duration
 from tenure.adapters.looking.looks import look_at_guard, look_at_registry
 from tenure.adapters.looking.quarantine import Moved, Quarantine
-from tenure.adapters.looking.status import Json, Status, guard_json, look_at_marks, process_json, status
-from tenure.adapters.looking.wording import advice, duration, process
+from tenure.adapters.looking.status import Json, Status, guard_json, guarded, look_at_marks, process_json, status
+from tenure.adapters.looking.wording import advice, process
 from tenure.adapters.ports import Ports
 from tenure.machines.lease import MAX_EPOCH, ordered
 
@@ -93,7 +94,7 @@ def _reclaimed(
 def _swept(ports: Ports, directory: AgentDirectory) -> tuple[str, ...]:
     """Remove the debris of the dead. Some of it names its owner by a pid only, which may be one of another pid
     namespace: that has to lie there unchanged for a while, which is waited for."""
-    resources = (directory.registry, directory.recovery_guard, directory.high_water)
+    resources = guarded(ports, directory)
     suspects: dict[str, int] = {}
     removed = [path for resource in resources for path in sweep(ports, resource, suspects)]
     if suspects:

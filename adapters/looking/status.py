@@ -14,7 +14,10 @@ from tenure.adapters.files.debris import Litter, debris
 from tenure.adapters.files.directory import AgentDirectory
 from tenure.adapters.files.high_water import parse_mark
 from tenure.adapters.files.timings import DEFAULT, Timings
+from tenure.adapters.fleet.fleet_status import Asking, FleetLook, fleets, nobody_asked
 from tenure.adapters.lead.lock import Holder, Record
+from tenure.adapters.looking.examine import state_files
+from tenure.adapters.looking.fleet_wording import fleet_json
 from tenure.adapters.looking.looks import (
     NOT_KNOWN,
     PROFILE,
@@ -81,6 +84,7 @@ class Status:
     marks: MarkLook
     debris: tuple[Litter, ...]
     quarantined: tuple[str, ...]
+    fleets: tuple[FleetLook, ...] = ()
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -92,6 +96,7 @@ class Status:
         if self.marks.problem:
             found.append(f"{self.marks.path}: {self.marks.problem}")
         found += [f"{self.registry.path}: {text}" for text in self.registry.odd]
+        found += [fleet.problem for fleet in self.fleets if fleet.problem]
         return tuple(found)
 
 
@@ -101,18 +106,22 @@ def status(
     key: str | None = None,
     timings: Timings = DEFAULT,
     locks: Locks = no_locks,
+    asking: Asking = nobody_asked,
 ) -> Status:
-    """Look at everything; of one key alone where `key` is given. Raises `TenureError` where the directory itself
-    cannot be looked at (EACCES, EIO)."""
+    """Look at everything; of one key alone where `key` is given. `asking`: how leaders are asked for their fleets; of
+    those that do not answer, what they published is shown. Raises `TenureError` where the directory itself cannot be
+    looked at (EACCES, EIO)."""
     try:
-        return _status(ports, directory, key, timings, locks)
+        return _status(ports, directory, key, timings, locks, asking)
     except OSError as error:
         raise TenureError(
             f"{error.filename or directory.root}: {error.strerror}; give this user the right to read it"
         ) from error
 
 
-def _status(ports: Ports, directory: AgentDirectory, key: str | None, timings: Timings, locks: Locks) -> Status:
+def _status(
+    ports: Ports, directory: AgentDirectory, key: str | None, timings: Timings, locks: Locks, asking: Asking
+) -> Status:
     registry = look_at_registry(ports, directory.registry, timings)
     entries = {e.key: e for e in registry.entries}
     wanted = [key] if key is not None else sorted({DEFAULT_KEY, *entries}, key=lambda k: (k != DEFAULT_KEY, k))
@@ -138,7 +147,19 @@ def _status(ports: Ports, directory: AgentDirectory, key: str | None, timings: T
         marks=look_at_marks(ports, directory.high_water),
         debris=lying(ports, directory),
         quarantined=tuple(names_in(ports, directory.quarantine)),
+        fleets=fleets(ports, directory, (*keys, *_published(ports, directory, wanted, key, nobody)), asking),
     )
+
+
+def _published(
+    ports: Ports, directory: AgentDirectory, wanted: list[str], key: str | None, nobody: str
+) -> list[EntryLook]:
+    """Keys that nobody leads now, and whose fleet has left a projection."""
+    if key is not None:
+        return []
+    names = [path.rpartition("/")[2].split(".") for path in state_files(ports, directory)]
+    found = [name[1] if len(name) == 3 else DEFAULT_KEY for name in names]
+    return [EntryLook(k, None, nobody) for k in sorted(found) if k not in wanted]
 
 
 def names_in(ports: Ports, path: str) -> tuple[str, ...]:
@@ -163,9 +184,14 @@ def look_at_marks(ports: Ports, path: str) -> MarkLook:
 
 def lying(ports: Ports, directory: AgentDirectory) -> tuple[Litter, ...]:
     """The debris beside everything that we guard or write."""
-    resources = (directory.registry, directory.recovery_guard, directory.high_water)
+    resources = guarded(ports, directory)
     found = {litter.path: litter for resource in resources for litter in debris(ports, resource)}
     return tuple(found[path] for path in sorted(found))
+
+
+def guarded(ports: Ports, directory: AgentDirectory) -> tuple[str, ...]:
+    """Everything that we guard or replace, beside which debris may lie."""
+    return (directory.registry, directory.recovery_guard, directory.high_water, *state_files(ports, directory))
 
 
 def _locked_keys(names: tuple[str, ...]) -> set[str]:
@@ -212,7 +238,8 @@ def as_json(found: Status) -> Json:
     * `guard`, `neighbour`, `recoveryGuard`: see `guard_json`;
     * `work`, `commit`: locks by key, [{key, path, exists, holders: [{pid, process, command}], last, orphaned}];
     * `highWater`: {path, exists, mark, problem};
-    * `debris`: [{path, what, pid, ownerDead, needed}]; `quarantined`: names in `tmp/telegram/recovery`.
+    * `debris`: [{path, what, pid, ownerDead, needed}]; `quarantined`: names in `tmp/telegram/recovery`;
+    * `fleets`: see `tenure.adapters.looking.fleet_wording.fleet_json`; none of a key without leader and projection.
 
     A process is {pid, process, provenDead, birthKnown}, where `process` is one of running, stopped, zombie, dead,
     reused, earlier boot, other namespace, unknown.
@@ -246,6 +273,7 @@ def as_json(found: Status) -> Json:
             for d in found.debris
         ],
         "quarantined": list(found.quarantined),
+        "fleets": [fleet_json(fleet) for fleet in found.fleets],
     }
 
 

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import Final, Literal
-
-import attrs
 
 from tenure.adapters.errors import printable
+from tenure.adapters.looking.fleet_wording import fleet_lines
+from tenure.adapters.looking.line import Line, duration
 from tenure.adapters.looking.looks import NOT_KNOWN, EntryLook, GuardLook, Seen
 from tenure.adapters.looking.status import LockLook, Status
 from tenure.machines.identity import UNKNOWN
 from tenure.machines.lease import ACTIVE_ELSEWHERE, ACTIVE_HERE, INACTIVE
-
-Mood = Literal["good", "quiet", "warn", "bad"]
 
 _LIVES = {
     "running": "running",
@@ -25,27 +22,6 @@ _LIVES = {
     "other namespace": "in another pid namespace, cannot be seen from here",
     UNKNOWN: "cannot be probed",
 }
-
-_YEAR_MS: Final = 365 * 24 * 3_600_000
-
-
-@attrs.frozen
-class Line:
-    """One line: what it is about, what there is to say, and how serious that is."""
-
-    label: str
-    text: str
-    mood: Mood = "quiet"
-
-
-def duration(ms: float) -> str:
-    """A duration as people say it. Others write any number into a file, also such as no float can hold."""
-    if abs(ms) > _YEAR_MS:
-        return "more than a year"
-    seconds = abs(ms) / 1000
-    if seconds < 120:
-        return f"{seconds:.1f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.0f} h"
 
 
 def process(seen: Seen) -> str:
@@ -123,6 +99,8 @@ def lines(found: Status, wall_ms: int) -> tuple[Line, ...]:
     if found.registry.problem:
         said.insert(0, Line("registry", f"{found.registry.problem}", "bad"))
     said.extend(Line("registry", text, "bad") for text in found.registry.odd)
+    for fleet in found.fleets:
+        said.extend(fleet_lines(fleet))
     if found.registry.strangers:
         said.append(Line("other keys", ", ".join(look.key for look in found.registry.strangers)))
     said.append(guard(found.guard, "guard", wall_ms))

@@ -417,6 +417,7 @@ def test_the_shape_of_json_stays(ward: Ward) -> None:
         "highWater",
         "debris",
         "quarantined",
+        "fleets",
     } == set(found)
     assert found["keys"] == [
         {
