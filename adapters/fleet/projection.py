@@ -58,7 +58,7 @@ def projection_path(directory: AgentDirectory, key: str) -> str:
 
 
 class Projection:
-    """The projection of one key, as its leader uses it. Both methods block: on the guard for up to two seconds, on the
+    """The projection of one key, as its leader uses it. All methods block: on the guard for up to two seconds, on the
     disk. They may be called from any thread, one at a time; what they raise changed nothing, unless it is a
     `WriteFailed` that says otherwise."""
 
@@ -85,12 +85,27 @@ class Projection:
 
         Raises `ProjectionDamaged`, `StateForeign`, `Superseded`, and as `commit`: NotOwner, GuardBusy and the like.
         """
-        return self._commit(lambda epoch: self._load(epoch)[1])
+        return self._commit(self.load_inside)
 
     def publish(self, snapshot: Snapshot) -> bool:
         """Publish; False where the file says that already. Open intents are on the disk when this returns (law Durable
         first). Raises as `load`, and `WriteFailed`."""
-        return self._commit(lambda epoch: self._publish(snapshot, epoch))
+        return self._commit(lambda epoch: self.publish_inside(snapshot, epoch))
+
+    def load_inside(self, epoch: int) -> Snapshot:
+        """`load`, for who is inside the ownership transaction under `epoch` already."""
+        return self._load(epoch)[1]
+
+    def publish_inside(self, snapshot: Snapshot, epoch: int) -> bool:
+        """`publish`, for who is inside the ownership transaction under `epoch` already."""
+        value, before = self._load(epoch)
+        mark = Mark(epoch, self._instance, snapshot.board.next_thread)
+        wanted = render(snapshot, mark, self._ports.clock.wall_ms())
+        if value is not None and same(value, wanted):
+            return False
+        durable = not set(snapshot.clean_ups) <= set(before.clean_ups)
+        replace_file(self._ports, self.path, encode(wanted), self._timings, durable=durable)
+        return True
 
     def _load(self, epoch: int) -> tuple[Mapping[str, object] | None, Snapshot]:
         value = _value(self._ports.files, self.path)
@@ -110,16 +125,6 @@ class Projection:
                 "if epochs were begun anew there, move it away by hand"
             )
         return value, written.snapshot
-
-    def _publish(self, snapshot: Snapshot, epoch: int) -> bool:
-        value, before = self._load(epoch)
-        mark = Mark(epoch, self._instance, snapshot.board.next_thread)
-        wanted = render(snapshot, mark, self._ports.clock.wall_ms())
-        if value is not None and same(value, wanted):
-            return False
-        durable = not set(snapshot.clean_ups) <= set(before.clean_ups)
-        replace_file(self._ports, self.path, encode(wanted), self._timings, durable=durable)
-        return True
 
 
 @attrs.frozen

@@ -6,19 +6,29 @@ one of the other system, which is read for what it has: nothing here is decided 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, TypeVar
 
 import attrs
 
 from tenure.adapters.bus.envelopes_shared import Target as BusTarget
-from tenure.adapters.bus.fleet_view import CleanUpView, FollowerView, PendingView, ReservationView
+from tenure.adapters.bus.fleet_view import (
+    CleanUpView,
+    FleetView,
+    FollowerView,
+    LeaderView,
+    PendingView,
+    ReservationView,
+)
 from tenure.adapters.fleet.projection_values import Snapshot
 from tenure.machines.entry import integer, text
 from tenure.machines.slot_board import Target
 from tenure.machines.thread_names import slot_of
 
 V = TypeVar("V")
+
+_AFTER_Z: Final = "["
+"""Who has no slot comes last."""
 
 
 @attrs.frozen
@@ -101,6 +111,19 @@ def kept(snapshot: Snapshot, now_ms: int) -> Kept:
             )
             for c in snapshot.clean_ups
         ),
+    )
+
+
+def fleet_view(leader: LeaderView, live: Iterable[FollowerView], snapshot: Snapshot, now_ms: int) -> FleetView:
+    """A leader's answer to ``tenure.status``: itself, its live routes, and what `snapshot` keeps at this time."""
+    found = kept(snapshot, now_ms)
+    in_order = sorted(live, key=lambda view: (view.slot or _AFTER_Z, view.instance_id))
+    return FleetView(
+        leader=leader,
+        followers=tuple(in_order),
+        reservations=found.reservations,
+        pendings=found.pendings,
+        clean_ups=found.clean_ups,
     )
 
 
@@ -218,7 +241,7 @@ def _each(value: Mapping[str, object], name: str, read: Callable[[Mapping[str, o
 
 
 def _in_order(found: list[Follower] | tuple[Follower, ...]) -> tuple[Follower, ...]:
-    return tuple(sorted(found, key=lambda follower: (follower.slot or "[", follower.instance_id)))
+    return tuple(sorted(found, key=lambda follower: (follower.slot or _AFTER_Z, follower.instance_id)))
 
 
 def _age(since_ms: int, now_ms: int) -> int:

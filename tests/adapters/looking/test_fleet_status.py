@@ -28,7 +28,7 @@ from tenure.adapters.files.timings import Timings
 from tenure.adapters.fleet.fleet_status import Asker, Told
 from tenure.adapters.fleet.projection import CleanUp, LiveRoute, Mark, Snapshot
 from tenure.adapters.fleet.projection_writing import render
-from tenure.adapters.fleet.views import foreign_followers, foreign_kept
+from tenure.adapters.fleet.views import fleet_view, foreign_followers, foreign_kept
 from tenure.adapters.looking.looks import EntryLook
 from tenure.adapters.looking.status import Json, Status, as_json, status
 from tenure.adapters.looking.wording import lines
@@ -393,3 +393,16 @@ def test_all_leaders_are_asked_at_once(ward: Ward) -> None:
     entry = ward.entry(busSecret="s")
     ward.put(REGISTRY, {"default": entry, "work": entry})
     asyncio.run(scene())
+
+
+def test_what_a_leader_tells_is_what_a_reader_of_its_projection_sees(ward: Ward) -> None:
+    """But for heartbeats, which are its own."""
+    live = [attrs.evolve(VIEW.followers[1], profile="manual:w"), VIEW.followers[0]]
+    now = ward.clock.wall
+    lead(ward)
+    publish(ward)
+    told = look(ward, fleet_view(VIEW.leader, live, SNAPSHOT, now)).fleets[0]
+    read = look(ward).fleets[0]
+    assert told.kept == read.kept
+    assert told.leader == read.leader
+    assert [attrs.evolve(f, heartbeat_age_ms=None) for f in told.followers] == list(read.followers)
