@@ -130,7 +130,7 @@ class Fields:
         for n, value in enumerate(self.array(name)):
             integer = integer_of(value)
             if integer is None:
-                raise self.wrong(f"{name}[{n}]", "is no safe integer")
+                raise self.wrong(f"{name}[{n}]", "is not a safe integer")
             found.append(integer)
         return tuple(found)
 

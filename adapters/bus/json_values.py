@@ -81,13 +81,16 @@ class BadJson(ValueError):
 
 
 def load(line: bytes) -> JsonValue:
-    """The value that a line is, in a time and a memory bounded by its length. Raises BadJson, and nothing else."""
+    """The value that a line is, in a time and a memory bounded by its length. Raises BadJson; and RecursionError, where
+    the caller has used up nearly all of the stack."""
     if len(line) > LINE_LIMIT:
         raise BadJson(f"is longer than {LINE_LIMIT} bytes")
     try:
         text = line.decode("utf-8")
     except UnicodeDecodeError as error:
         raise BadJson(f"is not UTF-8 (byte {error.start + 1})") from error
+    if text.startswith("\ufeff"):
+        raise BadJson("begins with a byte order mark")
     _bound(line)
     try:
         return cast(JsonValue, _DECODER.decode(text))
@@ -97,8 +100,6 @@ def load(line: bytes) -> JsonValue:
         raise BadJson(f"is not JSON ({error.msg}, character {error.pos + 1})") from error
     except ValueError as error:
         raise BadJson(f"is not JSON ({error})") from error
-    except RecursionError as error:
-        raise BadJson("is nested too deep for the stack that is left") from error
 
 
 def _bound(line: bytes) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from typing import Final
 
 from tenure.adapters.bus.envelopes import Envelope
 from tenure.adapters.bus.fields import Fields, Malformed, Wrong
@@ -13,18 +14,23 @@ from tenure.adapters.bus.rendering import render_envelope
 __all__ = ["LINE_LIMIT", "Malformed", "encode", "fingerprint", "parse"]
 
 
+_NO_STACK: Final = Malformed("line", "cannot be read: the stack is used up here")
+"""Made beforehand: there is no stack left to make it."""
+
+
 def parse(line: bytes) -> Envelope | Malformed:
     """The envelope that a line is, with or without its line feed. It raises nothing, whatever the line is."""
     try:
         value = load(line)
+        if not isinstance(value, dict):
+            return Malformed("line", "is not a JSON object")
+        return read_envelope(Fields(value))
     except BadJson as bad:
         return Malformed("line", str(bad))
-    if not isinstance(value, dict):
-        return Malformed("line", "is not a JSON object")
-    try:
-        return read_envelope(Fields(value))
     except Wrong as wrong:
         return Malformed(wrong.field, wrong.problem)
+    except RecursionError:
+        return _NO_STACK
 
 
 def encode(envelope: Envelope) -> bytes:

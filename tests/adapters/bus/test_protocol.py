@@ -1,0 +1,80 @@
+"""Two sides may work together, or may not, and why (bus.md a, PROTOCOL IDENTITY; I9)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tenure.adapters.bus.protocol import (
+    CAPABILITIES_LIMIT,
+    DURABLE_FOLLOWER_ADMISSION,
+    QUEUE_HANDOFF,
+    TENURE_STATUS,
+    Compatible,
+    Incompatible,
+    ProtocolIdentity,
+    compatible,
+    protocol_identity,
+)
+from tenure.adapters.errors import TenureError
+
+OURS = protocol_identity("tenure 0.1.0", [TENURE_STATUS, QUEUE_HANDOFF, DURABLE_FOLLOWER_ADMISSION])
+THEIRS = ProtocolIdentity(1, "0.29.0", (DURABLE_FOLLOWER_ADMISSION,))
+
+
+def test_they_may_where_version_and_admission_agree() -> None:
+    """The build decides nothing, nor does a handoff that only one side can do, nor what is only ours."""
+    assert Compatible() == compatible(OURS, THEIRS)
+    assert Compatible() == compatible(THEIRS, OURS)
+
+
+def test_nobody_works_with_who_says_nothing() -> None:
+    """Absent, or malformed and so dropped: the same."""
+    assert Incompatible("missing-identity") == compatible(OURS, None)
+
+
+def test_another_version_is_another_protocol() -> None:
+    """Whatever else it can."""
+    assert Incompatible("version-mismatch") == compatible(OURS, ProtocolIdentity(2, "b", OURS.capabilities))
+
+
+def test_durable_admission_is_required_by_who_advertises_it() -> None:
+    """And by nobody else."""
+    without = ProtocolIdentity(1, "b", (QUEUE_HANDOFF,))
+    assert Incompatible("missing-capability", (DURABLE_FOLLOWER_ADMISSION,)) == compatible(OURS, without)
+    assert Compatible() == compatible(without, OURS)
+    assert Compatible() == compatible(without, without)
+
+
+def test_a_refusal_says_why_in_one_line() -> None:
+    """Of each code."""
+    assert "the peer lacks durable-follower-admission-v1" == compatible(OURS, ProtocolIdentity(1, "b")).reason  # type: ignore[union-attr]
+    assert "the peer speaks another protocol version" == Incompatible("version-mismatch").reason
+    assert "the peer names no readable protocol identity" == Incompatible("missing-identity").reason
+
+
+def test_ones_own_identity_is_canonical() -> None:
+    """The build trimmed, each capability once, in order."""
+    found = protocol_identity(" b ", ["b", "a", "b"])
+    assert ProtocolIdentity(1, "b", ("a", "b")) == found
+    assert found.has("a")
+    assert not found.has("c")
+
+
+@pytest.mark.parametrize(
+    ("build", "capabilities"),
+    [
+        (" ", []),
+        ("b" * 129, []),
+        ("🌲" * 65, []),
+        ("b", ["A"]),
+        ("b", [""]),
+        ("b", ["a" * 129]),
+        ("b", ["a\n"]),
+        ("b", [f"a{n}" for n in range(CAPABILITIES_LIMIT + 1)]),
+    ],
+)
+def test_what_a_peer_would_drop_is_not_advertised(build: str, capabilities: list[str]) -> None:
+    """It is an error here, in one line, instead of a silence there."""
+    with pytest.raises(TenureError) as raised:
+        protocol_identity(build, capabilities)
+    assert "\n" not in str(raised.value)
