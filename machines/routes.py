@@ -49,8 +49,8 @@ from tenure.machines.routes_rules import (
     displaced,
     end_mutation,
     heard,
+    in_the_way,
     intent_of,
-    key_of,
     profile_is_free,
     rejected,
     roster,
@@ -93,7 +93,7 @@ class RoutesChart(StateMachine):
         | serving.to(serving, on="give_up")
     )
     provision_failed = serving.to(serving, on="fail")
-    replay = serving.to(serving, cond=["still_stands"], on="acknowledge_again")
+    replay = serving.to(serving, cond=["still_stands"])
 
     heartbeat = serving.to(serving, cond=["leads_here", "generation_named", "generation_is_current"], on="refresh")
     ask = serving.to(serving, cond=["leads_here", "generation_named", "generation_is_current"], on="perform")
@@ -152,10 +152,10 @@ class RoutesChart(StateMachine):
     @staticmethod
     @guard(Law.FENCE)
     def nobody_mutates_profile(data: Routes, message: Register | Disconnect | Reclaim) -> bool:
-        """Fence: one change of a profile at a time, whatever instance asks. Without it an old goodbye deletes the
-        thread that the replacement was just given (I4, M4a; an order by instance is none: M4b)."""
-        key = key_of(data, message)
-        return all(mutation.key != key for mutation in data.mutations)
+        """Fence: one change of a profile at a time, whatever instance asks, and none of a thread that is deleted.
+        Without it an old goodbye deletes the thread that the replacement was just given (I4, M4a; an order by instance
+        is none: M4b)."""
+        return not in_the_way(data, message)
 
     @staticmethod
     @guard(Law.PROOF)
@@ -256,8 +256,8 @@ class RoutesChart(StateMachine):
 
     @staticmethod
     def end(data: Routes, message: Close) -> Effect:
-        rejected = [rejected(m, error="the leader ends") for m in data.mutations if m.asked]
-        return Routes(data.silent_ms), (*rejected, *(Gone(e.instance, e.generation) for e in data.entries))
+        waiting = [rejected(m, "the leader ends") for m in data.mutations if m.asked]
+        return Routes(data.silent_ms), (*waiting, *(Gone(e.instance, e.generation) for e in data.entries))
 
     @staticmethod
     def provision(data: Routes, message: Register) -> Effect:
@@ -283,13 +283,6 @@ class RoutesChart(StateMachine):
     @staticmethod
     def fail(data: Routes, message: ProvisionFailed) -> Effect:
         return end_mutation(data, "register", message, False, message.error)
-
-    @staticmethod
-    def acknowledge_again(data: Routes, message: Replay) -> Effect:
-        entry = data.entry(message.instance)
-        if entry is None:
-            return data, ()
-        return data, (Acknowledge("register", entry.instance, entry.generation, entry.binding),)
 
     @staticmethod
     def refresh(data: Routes, message: Heartbeat) -> Effect:

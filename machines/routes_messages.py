@@ -137,7 +137,8 @@ class ProvisionFailed:
 
 @attrs.frozen
 class Replay:
-    """The request ledger has the acknowledgement of this registration in memory: does it still stand (L14)?"""
+    """The request ledger remembers an acknowledgement of this registration: may it be repeated (L14)? It may when this
+    is taken; when it is refused the request is a new one."""
 
     event: ClassVar[str] = "replay"
     instance: str

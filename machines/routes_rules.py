@@ -82,13 +82,21 @@ def displaced(data: Routes, message: Provisioned) -> tuple[Entry, ...]:
     )
 
 
-def key_of(data: Routes, message: Register | Disconnect | Reclaim) -> str | None:
+def in_the_way(data: Routes, message: Register | Disconnect | Reclaim) -> bool:
+    """Whether a change of this profile is under way, or one of this thread of which either deletes it."""
+    cleans = not isinstance(message, Register)
+    key: str | None
     if isinstance(message, Register):
-        return message.key
-    if isinstance(message, Reclaim):
-        return message.intent.key
-    entry = data.entry(message.instance)
-    return None if entry is None else entry.key
+        key, target = message.key, message.binding.target
+    elif isinstance(message, Reclaim):
+        key, target = message.intent.key, message.intent.target
+    else:
+        entry = data.entry(message.instance)
+        key, target = (None, None) if entry is None else (entry.key, entry.binding.target)
+    return any(
+        m.key == key or (target is not None and m.binding.target == target and (cleans or m.kind == "clean_up"))
+        for m in data.mutations
+    )
 
 
 def asked_for(data: Routes, message: Provisioned) -> Mutation | None:
