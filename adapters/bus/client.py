@@ -13,6 +13,7 @@ import asyncio
 import errno
 import os
 import socket
+import sys
 from collections.abc import Awaitable, Callable
 from typing import Final
 
@@ -23,10 +24,10 @@ from tenure.adapters.bus.limits import LINE_BYTES
 from tenure.adapters.bus.peer import Peer, peer_of
 
 _CHUNK: Final = 64 * 1024
-_RETRYABLE: Final = frozenset(
-    {errno.ENOENT, errno.ECONNREFUSED, errno.EPIPE, errno.ECONNRESET, errno.EBUSY, errno.EAGAIN, errno.ETIMEDOUT}
-)
-"""bus.md a, CLIENT ERROR CLASSES; and EAGAIN, which a Unix socket with a full backlog answers."""
+_BUSY_S: Final = 0.005
+_ADDRESS_BYTES: Final = 107 if sys.platform == "linux" else 103
+_RETRYABLE: Final = frozenset({errno.ENOENT, errno.ECONNREFUSED, errno.EPIPE, errno.ECONNRESET, errno.EBUSY})
+"""bus.md a, CLIENT ERROR CLASSES; a time-out is retryable as well."""
 TIMEOUT: Final = "timeout"
 FOREIGN: Final = "foreign-listener"
 TOO_LONG: Final = "answer-too-long"
@@ -80,7 +81,7 @@ class Client:
     may_answer: Callable[[Peer], bool] = lambda peer: peer.ours
     """Who may listen where we connect. Asked before anything is sent: a line carries the secret."""
     pause: Callable[[float], Awaitable[object]] = asyncio.sleep
-    """Waiting between attempts, in seconds."""
+    """Waiting so many seconds: between attempts, and for a place in a full backlog."""
 
     async def request(self, path: str, line: bytes, *, timeout_ms: float, retry: Retry = ONCE) -> Reply:
         """Send `line` to whoever listens at the endpoint `path`, and say what came of it.
@@ -90,11 +91,17 @@ class Client:
         the other side may have done what it was asked all the same.
         """
         data = self._framed(line)
+        try:
+            address = endpoint_path(path)
+        except ValueError:
+            address = ""
+        if not address.startswith("/") or "\0" in address:  # it may come from another process; nothing is there
+            return Unreachable(errno.errorcode[errno.EINVAL], retryable=False, sent=False)
         sent = False
         for attempt in range(1, retry.attempts + 1):
             if attempt > 1:
                 await self.pause(retry.delay_ms / 1000)
-            reply = await self._attempt(endpoint_path(path), data, timeout_ms)
+            reply = await self._attempt(address, data, timeout_ms)
             if not isinstance(reply, Unreachable):
                 return reply
             sent = sent or reply.sent
@@ -113,11 +120,14 @@ class Client:
 
     async def _attempt(self, path: str, data: bytes, timeout_ms: float) -> Reply:
         sent = False
-        end = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            end = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        except OSError as error:  # no descriptor is left
+            return _unreachable(error, sent)
         try:
             end.setblocking(False)
             async with asyncio.timeout(timeout_ms / 1000):
-                end.connect(path)
+                await self._connect(end, path)
                 if not self.may_answer(peer_of(end)):
                     return Unreachable(FOREIGN, retryable=False, sent=False)
                 sent = True
@@ -128,6 +138,15 @@ class Client:
             return _unreachable(error, sent)
         finally:
             end.close()
+
+    async def _connect(self, end: socket.socket, path: str) -> None:
+        if len(os.fsencode(path)) > _ADDRESS_BYTES:
+            raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
+        while True:
+            try:
+                return end.connect(path)
+            except BlockingIOError:  # a full backlog: whoever listens lives, and is busy
+                await self.pause(_BUSY_S)
 
     async def _converse(self, end: socket.socket, data: bytes) -> Reply:
         loop = asyncio.get_running_loop()

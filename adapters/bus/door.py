@@ -58,6 +58,11 @@ class Door(Generic[C]):
         self._loop: asyncio.AbstractEventLoop | None = None
         self._spare = -1
 
+    @property
+    def listens(self) -> bool:
+        """Whether anything is accepted."""
+        return bool(self._listening)
+
     def open(self, listening: socket.socket) -> None:
         """Accept from this socket. Call it on the loop."""
         self._loop = asyncio.get_running_loop()

@@ -173,18 +173,26 @@ class Endpoint:
         stops = self._stops
         await self._let_legacy_end()
         listening = Listening(self._calls, self.path)
+
+        def rename() -> None:
+            if stops != self._stops:
+                raise EndpointError(f"{self.path}: stopped while it was being published")
+            listening.publish()
+
         try:
             await _in_thread(lambda: listening.open(self._server.limits.backlog))
             if stops == self._stops:
                 assert listening.end is not None
                 self._server.accept_from(listening.end)
-                await self._publish(listening.publish)
-        except OSError as error:
-            self._retire(listening)
-            raise _impossible(self.path, error) from error
-        except (Exception, asyncio.CancelledError):
+                await self._publish(rename)
+        except asyncio.CancelledError:
             self._retire(listening)
             raise
+        except Exception as error:
+            self._retire(listening)
+            if stops != self._stops:
+                return None
+            raise (_impossible(self.path, error) if isinstance(error, OSError) else error) from error
         if stops == self._stops:
             return listening
         self._retire(listening)

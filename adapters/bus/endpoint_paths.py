@@ -47,13 +47,13 @@ def endpoint_path(path: str) -> str:
 
 def short_directory() -> str:
     """Where the mapped endpoints of this user are. It lies where others may write: see `Endpoint`."""
-    return f"{_temporary()}/pi-telegram-{os.getuid()}"
+    return os.path.join(_temporary(), f"pi-telegram-{os.getuid()}")
 
 
 def _temporary() -> str:
     """The directory for temporary files as the other system finds it: not as Python does, which tries to write."""
     found = os.environ.get("TMPDIR") or os.environ.get("TMP") or os.environ.get("TEMP") or "/tmp"
-    return found.removesuffix("/") or "/"
+    return os.path.normpath(found)
 
 
 def _scope(text: str) -> str:

@@ -177,8 +177,11 @@ class BusServer(Generic[E]):
         self._sweeper = self._loop.call_later(self.limits.sweep_ms / 1000, self._sweep)
 
     def _sweep(self) -> None:
-        self._sweep_later()
         self.sweep()
+        if self.door.listens or self.door.connections:
+            self._sweep_later()
+        else:
+            self._sweeper = None
 
     def _welcome(self, end: socket.socket, peer: Peer, account: Account[Connection[E]]) -> Connection[E]:
         assert self._loop is not None
