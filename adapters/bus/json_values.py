@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Callable, Mapping
 from json.encoder import encode_basestring
 from typing import Final, cast
@@ -26,7 +25,7 @@ JsonValue = None | bool | Number | str | list["JsonValue"] | dict[str, "JsonValu
 
 LINE_LIMIT: Final = 16 * 2**20
 """Bytes of the longest line that is read. (The other system has no limit.)"""
-VALUES_LIMIT: Final = 2**18
+VALUES_LIMIT: Final = 2**16
 """Values in one line. A line of many small ones would take hundreds of times its length of memory."""
 DEPTH_LIMIT: Final = 128
 """How deep values may be nested in each other."""
@@ -36,7 +35,6 @@ SAFE: Final = 2**53 - 1
 _BLANK: Final = " \t\n\r"
 _BRACKETS: Final = b"[]{}"
 _OTHERS: Final = bytes(set(range(256)) - set(_BRACKETS))
-_HALF: Final = re.compile("[\ud800-\udfff]")
 
 
 @attrs.frozen(eq=False, repr=False)
@@ -143,16 +141,17 @@ _DECODER: Final = json.JSONDecoder(parse_int=_integer, parse_float=_real, parse_
 
 
 def dump(value: JsonValue | Mapping[str, object]) -> str:
-    """The compact spelling of `value`; tuples are arrays, a `Json` is what it holds. Half characters are escaped, so
-    that it is UTF-8 that can be encoded. Raises RecursionError for what is nested far beyond what `load` answers."""
+    """The compact spelling of `value`; tuples are arrays, a `Json` is what it holds. Half characters are escaped.
+    Raises RecursionError for what is nested far deeper than `load` allows."""
+    return dump_bytes(value).decode()
+
+
+def dump_bytes(value: JsonValue | Mapping[str, object]) -> bytes:
+    """`dump`, as UTF-8."""
     parts: list[str] = []
     _spell(value, parts.append)
-    text = "".join(parts)
-    return text if text.isascii() else _HALF.sub(_escaped, text)
-
-
-def _escaped(half: re.Match[str]) -> str:
-    return f"\\u{ord(half[0]):04x}"
+    # What cannot be encoded is half a character, and its escape is JavaScript's.
+    return "".join(parts).encode("utf-8", "backslashreplace")
 
 
 def _spell(value: object, put: Callable[[str], None]) -> None:

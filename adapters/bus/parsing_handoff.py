@@ -26,7 +26,7 @@ from tenure.adapters.bus.envelopes_handoff import (
 from tenure.adapters.bus.envelopes_shared import Target
 from tenure.adapters.bus.fields import Fields
 from tenure.adapters.bus.js_text import trimmed, utf16_length
-from tenure.adapters.bus.json_values import dump
+from tenure.adapters.bus.json_values import dump_bytes
 from tenure.adapters.bus.parsing_shared import target_or_none
 
 _LANES: Final[dict[str, QueueLane]] = {"control": "control", "priority": "priority", "default": "default"}
@@ -90,7 +90,7 @@ def _token(fields: Fields) -> str:
 def _payload(fields: Fields) -> HandoffPayload:
     payload = fields.object("payload")
     # What the sender would write, unknown members and all, is what is measured.
-    if len(dump(fields.raw("payload")).encode()) > PAYLOAD_LIMIT:
+    if len(dump_bytes(fields.raw("payload"))) > PAYLOAD_LIMIT:
         raise fields.wrong("payload", f"is longer than {PAYLOAD_LIMIT} bytes")
     match payload.text("kind"):
         case "control":

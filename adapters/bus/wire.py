@@ -7,7 +7,7 @@ from typing import Final
 
 from tenure.adapters.bus.envelopes import Envelope
 from tenure.adapters.bus.fields import Fields, Malformed, Wrong
-from tenure.adapters.bus.json_values import LINE_LIMIT, BadJson, dump, load
+from tenure.adapters.bus.json_values import LINE_LIMIT, BadJson, dump_bytes, load
 from tenure.adapters.bus.parsing import read_envelope
 from tenure.adapters.bus.rendering import render_envelope
 
@@ -35,10 +35,10 @@ def parse(line: bytes) -> Envelope | Malformed:
 
 def encode(envelope: Envelope) -> bytes:
     """The line of an envelope, line feed included."""
-    return f"{dump(render_envelope(envelope))}\n".encode()
+    return dump_bytes(render_envelope(envelope)) + b"\n"
 
 
 def fingerprint(envelope: Envelope) -> str:
     """What tells two requests of one request id apart: equal where, and only where, the envelopes are (by SHA-256 of
     the compact JSON). Members that the parser does not know are no part of it."""
-    return hashlib.sha256(dump(render_envelope(envelope)).encode()).hexdigest()
+    return hashlib.sha256(dump_bytes(render_envelope(envelope))).hexdigest()
