@@ -1,7 +1,8 @@
 """Who comes in: accepting connections for a bus server, within its bounds (`Limits`, `shares`).
 
 Whoever is over a bound is refused at once, by closing: its client reads the end of the stream instead of waiting. Where
-all places are taken, the process that has most connections gives one up for a process that has fewer.
+all places are taken, the process that has most connections gives one up for a process that has fewer; where all have as
+many, one that asks nothing gives up its own.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import asyncio
 import errno
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Final, Generic, Protocol, TypeVar
 
@@ -46,13 +47,15 @@ class Door(Generic[C]):
         counters: Counters,
         may_connect: Callable[[Peer], bool],
         welcome: Callable[[socket.socket, Peer, Account[C]], C],
+        now: Callable[[], float],
     ) -> None:
-        """`welcome` makes a connection of an accepted socket, which is its own from then on."""
+        """`welcome` makes a connection of an accepted socket, which is its own from then on. `now` is in seconds."""
         self.connections: set[C] = set()
         self._limits = limits
         self._counters = counters
         self._may_connect = may_connect
         self._welcome = welcome
+        self._now = now
         self._accounts: dict[int, Account[C]] = {}
         self._listening: set[socket.socket] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -159,11 +162,18 @@ class Door(Generic[C]):
         if len(self.connections) < self._limits.connections:
             return True
         greedy = max(self._accounts.values(), key=lambda each: len(each.connections))
+        victim = _silent_longest(greedy.connections)
         if len(account.connections) + 1 >= len(greedy.connections):
-            return False
+            victim = _silent_longest(self.connections)
+            if victim.requests or (self._now() - victim.active_at) * 1000 < self._limits.silent_ms:
+                return False
         self._counters.displaced += 1
-        min(greedy.connections, key=lambda each: (each.requests > 0, each.active_at)).abort()
+        victim.abort()
         return True
+
+
+def _silent_longest(connections: Iterable[C]) -> C:
+    return min(connections, key=lambda each: (each.requests > 0, each.active_at))
 
 
 def _spare() -> int:

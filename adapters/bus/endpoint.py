@@ -318,6 +318,8 @@ async def _in_thread(call: Callable[[], T]) -> T:
     try:
         return await asyncio.shield(running)
     except asyncio.CancelledError:
-        await asyncio.wait([running])
+        while not running.done():  # also where it is cancelled again
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait([running])
         running.exception()
         raise

@@ -33,6 +33,8 @@ class Limits:
     owed_bytes: int = 64 * 2**20
     """For all answers that are not read yet, together. Beyond it the connection that owes most is cut."""
     connections: int = 512
+    silent_ms: float = 1_000
+    """Where all places are taken, whoever has asked nothing for so long gives up its own."""
     connections_of_one: int = 128
     """Of one process. A client opens one per request."""
     requests_of_connection: int = 16

@@ -60,7 +60,7 @@ class BusServer(Generic[E]):
         self.room: Room[Connection[E]] = Room(self.limits.room_bytes)
         self.owing: set[Connection[E]] = set()
         """The connections on which answers wait to be read."""
-        self.door: Door[Connection[E]] = Door(self.limits, self.counters, may_connect, self._welcome)
+        self.door: Door[Connection[E]] = Door(self.limits, self.counters, may_connect, self._welcome, self.now)
         self._time = time
         self._requests: set[asyncio.Task[None]] = set()
         self._connecting: set[asyncio.Task[None]] = set()

@@ -15,10 +15,11 @@ def outside_strings(line: bytes, enough: int) -> int:
     count, inside, start = 0, False, 0
     while start < len(line) and count <= enough:
         stop = start + _SLICE
-        # An escape is not cut in two: a slice does not end between a backslash and what it escapes.
-        while stop < len(line) and line[stop - 1] == 0x5C and stop - start < 2 * _SLICE:
+        part = line[start:stop]
+        if (len(part) - len(part.rstrip(b"\\"))) % 2:  # it ends between a backslash and what that escapes
             stop += 1
-        parts = line[start:stop].replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
+            part = line[start:stop]
+        parts = part.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
         count += len(parts) - 1 + sum(map(len, parts[inside::2]))
         inside ^= len(parts) % 2 == 0
         start = stop

@@ -348,6 +348,10 @@ def test_who_has_as_many_as_anybody_displaces_nobody(connecting: Connecting) -> 
             with Rude(path) as another:
                 await until(another.over)
             assert (0, 1) == (server.statistics().displaced, server.statistics().refused)
+            connecting.pid = THIRD  # but who asks nothing for a second gives way, however few it has
+            wait(1)
+            assert Answer(b"x") == await ask(path, b"x")
+            assert (1, 1) == (server.statistics().displaced, server.statistics().refused)
             for peer in peers:
                 peer.close()
 
