@@ -1,0 +1,71 @@
+"""A leader's steps, recorded under the names of `spec/LeaderRoutes.tla` (DESIGN 8)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tenure.adapters.fleet.follower_events import MODULE, node
+from tenure.adapters.fleet.identity import InstanceIdentity
+from tenure.adapters.ports import Ports
+from tenure.machines import routes_messages as own
+from tenure.machines.chart import Refused, Step
+
+_ANSWERED: Final[dict[type[own.Happening], str]] = {
+    own.Register: "HearRegister",
+    own.Heartbeat: "Refresh",
+    own.Ask: "Perform",
+    own.Disconnect: "HearGoodbye",
+}
+"""Requests: a refusal is a step as well, since the asker is told of it."""
+_TAKEN: Final[dict[type[own.Happening], str]] = {
+    own.Provisioned: "Provisioned",
+    own.ProvisionFailed: "ProvisionFails",
+    own.Forward: "Forward",
+    own.Cleaned: "CleanUp",
+    own.CleanUpFailed: "CleanUpFails",
+    own.Prune: "Prune",
+    own.Close: "Close",
+}
+
+
+class LeaderEvents:
+    """What one leader tells the recorder. Its node is its instance.
+
+    `args.who` is the follower's instance, `tenure` the generation that the step is about; `observed.epoch` is the epoch
+    under which the leader serves, `observed.entries` the routes after the step, instance by generation.
+    """
+
+    def __init__(self, ports: Ports, identity: InstanceIdentity) -> None:
+        self._recorder = ports.recorder
+        self._node = node(identity)
+
+    def told(
+        self, message: own.Happening, answer: Step[own.Routes, own.Output] | Refused, before: own.Routes, phase: str
+    ) -> None:
+        """The machine was told `message` in `phase`, and answered."""
+        if self._recorder is None:
+            return
+        taken = isinstance(answer, Step)
+        action = _ANSWERED.get(type(message)) or (_TAKEN.get(type(message)) if taken else None)
+        args: dict[str, object] = {"ok": taken}
+        if isinstance(message, own.Reclaim):
+            action = ("Resume" if message.intent in before.intents else "Bury") if taken else None
+            args["who"] = message.intent.instance
+            generation: object = message.intent.generation
+        else:
+            generation = getattr(message, "generation", None)
+            if (who := getattr(message, "instance", None)) is not None:
+                args["who"] = who
+        if action is None:
+            return
+        if isinstance(message, own.Register):
+            args |= {"again": False, "key": message.key}
+        if isinstance(answer, Refused):
+            args["guards"] = list(answer.guards)
+        after = answer.data if isinstance(answer, Step) else before
+        observed: dict[str, object] = {
+            "phase": answer.phase if isinstance(answer, Step) else phase,
+            "epoch": after.epoch,
+            "entries": {entry.instance: entry.generation for entry in after.entries},
+        }
+        self._recorder.event(MODULE, action, self._node, 0, args, observed, generation)
