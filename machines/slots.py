@@ -185,11 +185,8 @@ def tidy(board: Board, dead: Iterable[str], now_ms: int) -> Board:
 
 def _yielding(board: Board, wish: Wish, dead: frozenset[str]) -> Record | None:
     """Another profile's record that is the asker's to take: its own process's, or that of one proven dead whose target
-    it names. One that is under way for somebody is nobody's."""
-    busy = {p.target for p in board.pendings} | set(board.cleaning)
+    it names."""
     for record in board.records:
-        if record.target in busy:
-            continue
         if wish.process is not None and record.process == wish.process and record.instance == wish.instance:
             return record
         if record.target == wish.target:

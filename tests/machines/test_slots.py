@@ -216,6 +216,21 @@ def test_the_letter_of_one_proven_dead_is_given_out_when_no_other_is_free() -> N
     assert identity_of(board, "k3") is not None
 
 
+def test_a_dead_ones_letter_that_is_being_taken_by_its_thread_is_not_given_out_as_well() -> None:
+    dead = ["k3:1", "k5:1"]
+    board, _ = begun(full(), wish("heir", target=Target(0, 4)), dead=dead)
+    board, record = give(board, wish("new"), dead=dead)
+    assert "F" == record.slot
+    assert record_of(board, "k3") is not None
+
+
+def test_a_letter_that_is_reserved_is_given_to_nobody_whoever_had_it() -> None:
+    """What is remembered was written by others: a letter is looked at before it is used."""
+    board, record = give(Board(), wish("a"))
+    board = attrs.evolve(board, reservations=(Reservation("A", Target(0, 9), "x", NOW),))
+    assert ("B", record.target) == ((got := give(board, wish("a"))[1]).slot, got.target)
+
+
 # -- what gives way ------------------------------------------------------------
 
 
@@ -257,6 +272,13 @@ def test_an_instance_of_the_same_name_in_another_process_takes_nothing() -> None
     for rival in (None, process(6)):
         _, got = give(board, wish("b", instance=record.instance, process=rival))
         assert record.target != got.target
+
+
+def test_a_process_that_has_two_instances_has_two_threads() -> None:
+    board, first = give(Board(), wish("a", instance="5:1", process=process(5)))
+    board, second = give(board, wish("b", instance="5:2", process=process(5)))
+    assert (first, 2) == (record_of(board, "a"), len(board.records))
+    assert first.target != second.target
 
 
 # -- under way ------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import json
 from collections.abc import Mapping
@@ -29,6 +30,7 @@ from tenure.adapters.fleet.projection import (
 from tenure.adapters.fleet.projection_reading import Odd, decode, read
 from tenure.adapters.fleet.projection_values import Mark
 from tenure.adapters.fleet.projection_writing import encode, owner_of, render
+from tenure.adapters.fleet.provisioning import LocalProvisioning, ProvisionRequest
 from tenure.adapters.ports import Killed
 from tenure.adapters.testing.agent import FakeAgent, FakeProcess
 from tenure.adapters.testing.faulty import ERRORS, Call, Fails, Fault, Kills
@@ -429,3 +431,37 @@ def _one_fault(number: int, fault: Fault) -> None:
         assert FULL == found
     if isinstance(outcome, WriteFailed) and outcome.outcome.name == "FAILED":
         assert old == found
+
+
+# -- across leaders ----------------------------------------------------------
+
+
+def test_slots_targets_and_names_outlive_leaders(house: House) -> None:
+    """Five leaders die one after the other; each heir goes on from what the one before published."""
+
+    def request(key: str, pid: int, **fields: object) -> ProvisionRequest:
+        return attrs.evolve(ProvisionRequest(f"{pid}:1", "g", key, pid=pid, process_birth=f"{pid}:start:1"), **fields)
+
+    async def scene() -> None:
+        process, projection = house.process, house.projection
+        local = LocalProvisioning(process.ports)
+        local.begin_leading(projection.load().board, "cwd:/0", 1)
+        own = request("cwd:/0", process.pid, kind="leader", generation=None)
+        await local.provision(own, 1)
+        given = {key: await local.provision(request(key, pid), 1) for key, pid in (("a", 501), ("b", 502))}
+        for epoch in range(2, 7):
+            projection.publish(Snapshot(local.board, (INTENT,)))
+            house.agent.kill(process)
+            process, lease, projection = house.member()
+            house.own(lease)
+            found = projection.load()
+            assert (INTENT,) == found.clean_ups
+            local = LocalProvisioning(process.ports)
+            local.begin_leading(found.board, f"cwd:/{epoch}", epoch)
+            await local.provision(request(f"cwd:/{epoch}", process.pid, kind="leader", generation=None), epoch)
+            for key, before in given.items():
+                assert before == await local.provision(request(key, 600 + epoch), epoch)
+        slots = [r.slot for r in local.board.records] + [r.slot for r in local.board.reservations]
+        assert (8, 8) == (len(slots), len(set(slots)))  # of five dead leaders each slot is kept for a while
+
+    asyncio.run(scene())
