@@ -68,10 +68,6 @@ def new(path: str, calls: Faulty) -> Endpoint:
     return Endpoint(path, BusServer(parsed, Handler(), limits=SMALL), calls=calls)
 
 
-SWALLOWED = range(AGAIN.index("entries"), AGAIN.index("bind"))
-"""The sweep: a start does not depend on it."""
-
-
 @pytest.fixture
 def path() -> Iterator[str]:
     with short_place() as place:
@@ -100,6 +96,8 @@ def calls_of_a_start(again: bool) -> list[str]:
 
 
 START, AGAIN = calls_of_a_start(False), calls_of_a_start(True)
+SWALLOWED = range(AGAIN.index("entries"), AGAIN.index("bind"))
+"""The sweep: a start does not depend on it."""
 
 
 def test_the_order_of_a_publication() -> None:
