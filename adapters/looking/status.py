@@ -5,7 +5,9 @@ A snapshot, not a proof: every line was true at its own moment. `as_json` has a 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
+from typing import Final
 
 import attrs
 
@@ -31,6 +33,9 @@ from tenure.adapters.looking.looks import (
 from tenure.adapters.ports import Ports
 from tenure.machines.identity import Epoch
 from tenure.machines.lease import DEFAULT_KEY, INACTIVE
+
+_STATE: Final = re.compile(r"state(\.[a-z0-9]{1,32})?\.json(?=\.|$)")
+"""The name of a projection, also at the beginning of a longer one."""
 
 Locks = Callable[[str], tuple[Record | None, tuple[Holder, ...]]]
 """What the file of a lock says, and which processes keep it locked."""
@@ -190,8 +195,10 @@ def lying(ports: Ports, directory: AgentDirectory) -> tuple[Litter, ...]:
 
 
 def guarded(ports: Ports, directory: AgentDirectory) -> tuple[str, ...]:
-    """Everything that we guard or replace, beside which debris may lie."""
-    return (directory.registry, directory.recovery_guard, directory.high_water, *state_files(ports, directory))
+    """Everything that we guard or replace, beside which debris may lie: also a projection that was never finished."""
+    found = {match[0] for name in names_in(ports, directory.state) if (match := _STATE.match(name))}
+    projections = (f"{directory.state}/{name}" for name in sorted(found))
+    return (directory.registry, directory.recovery_guard, directory.high_water, *projections)
 
 
 def _locked_keys(names: tuple[str, ...]) -> set[str]:

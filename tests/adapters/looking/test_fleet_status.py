@@ -29,6 +29,7 @@ from tenure.adapters.fleet.fleet_status import Asker, Told
 from tenure.adapters.fleet.projection import CleanUp, LiveRoute, Mark, Snapshot
 from tenure.adapters.fleet.projection_writing import render
 from tenure.adapters.fleet.views import fleet_view, foreign_followers, foreign_kept
+from tenure.adapters.looking.care import care
 from tenure.adapters.looking.looks import EntryLook
 from tenure.adapters.looking.status import Json, Status, as_json, status
 from tenure.adapters.looking.wording import lines
@@ -406,3 +407,59 @@ def test_what_a_leader_tells_is_what_a_reader_of_its_projection_sees(ward: Ward)
     assert told.kept == read.kept
     assert told.leader == read.leader
     assert [attrs.evolve(f, heartbeat_age_ms=None) for f in told.followers] == list(read.followers)
+
+
+def test_what_a_publication_left_that_was_killed_is_debris_and_swept(ward: Ward) -> None:
+    """Also where it was the first one."""
+    litter = [f"{PATH}.77.1.1.tmp", f"{STATE}/state.work.json.77.1.1.tmp"]
+    ward.processes.kill(HOLDER)
+    for path in (*litter, f"{PATH}.100.1.1.tmp", f"{PATH}.provision-recovery.json"):
+        ward.put(path, "{")
+    assert {*litter, f"{PATH}.100.1.1.tmp"} == {d.path for d in look(ward).debris}
+    assert set(litter) == set(care(ward.ports(), DIRECTORY).swept)
+    assert ward.files.kind(f"{PATH}.provision-recovery.json") == "file"
+
+
+def test_the_shape_of_a_fleet_in_json_stays(ward: Ward) -> None:
+    lead(ward)
+    found = shape(look(ward, VIEW))
+    assert {
+        "key": "default",
+        "source": "leader",
+        "why": None,
+        "path": PATH,
+        "ageMs": None,
+        "foreign": False,
+        "problem": None,
+        "leader": {
+            "pid": 77,
+            "instanceId": "77:1",
+            "epoch": 4,
+            "slot": "A",
+            "name": "Acorn",
+            "target": {"chatId": 0, "threadId": 1},
+        },
+        "reservations": [{"slot": "D", "profile": "manual:z", "name": "Dove", "ageMs": 3_000, "leftMs": None}],
+        "cleanUps": [
+            {
+                "instanceId": "83:1",
+                "generation": "83:1:1",
+                "target": {"chatId": 0, "threadId": 9},
+                "ageMs": 60_000,
+            }
+        ],
+    } == {name: value for name, value in found.items() if name not in ("followers", "pendings")}
+    followers, pendings = found["followers"], found["pendings"]
+    assert isinstance(followers, list)
+    assert isinstance(pendings, list)
+    assert {
+        "instanceId": "80:1",
+        "generation": "80:1:7",
+        "pid": 80,
+        "profile": "manual:x",
+        "slot": "B",
+        "name": "Badger",
+        "target": {"chatId": 0, "threadId": 2},
+        "heartbeatAgeMs": 400,
+    } == followers[0]
+    assert {"id", "instanceId", "profile", "slot", "name", "target", "status", "ageMs"} == pendings[0].keys()
