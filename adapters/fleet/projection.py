@@ -47,7 +47,7 @@ class Superseded(TenureError):
 
 class Commit(Protocol):
     """Runs an effect with the epoch inside the ownership transaction, if we own the key: `Leadership.commit_if_owned`,
-    `LeaseRuntime.commit`. Raises NotOwner without having run it."""
+    `LeaseRuntime.commit`; for who is inside already, the call itself. Raises NotOwner without having run it."""
 
     def __call__(self, effect: Callable[[int], T], /) -> T: ...
 
@@ -85,19 +85,14 @@ class Projection:
 
         Raises `ProjectionDamaged`, `StateForeign`, `Superseded`, and as `commit`: NotOwner, GuardBusy and the like.
         """
-        return self._commit(self.load_inside)
+        return self._commit(lambda epoch: self._load(epoch)[1])
 
     def publish(self, snapshot: Snapshot) -> bool:
         """Publish; False where the file says that already. Open intents are on the disk when this returns (law Durable
         first). Raises as `load`, and `WriteFailed`."""
-        return self._commit(lambda epoch: self.publish_inside(snapshot, epoch))
+        return self._commit(lambda epoch: self._publish(snapshot, epoch))
 
-    def load_inside(self, epoch: int) -> Snapshot:
-        """`load`, for who is inside the ownership transaction under `epoch` already."""
-        return self._load(epoch)[1]
-
-    def publish_inside(self, snapshot: Snapshot, epoch: int) -> bool:
-        """`publish`, for who is inside the ownership transaction under `epoch` already."""
+    def _publish(self, snapshot: Snapshot, epoch: int) -> bool:
         value, before = self._load(epoch)
         mark = Mark(epoch, self._instance, snapshot.board.next_thread)
         wanted = render(snapshot, mark, self._ports.clock.wall_ms())
