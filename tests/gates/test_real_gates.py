@@ -13,6 +13,7 @@ import pytest
 from tenure.adapters.verify.manifest import load, spec_directory
 from tenure.adapters.verify.real import check
 from tenure.adapters.verify.real.check import RUNS, campaign, row_of, whole
+from tenure.adapters.verify.real.director import KINDS
 from tenure.adapters.verify.real.worker import interleaved
 from tenure.adapters.verify.result import Verdict
 
@@ -22,9 +23,9 @@ from pathlib import Path
 import attrs
 from tenure.adapters.verify.real import director
 {mutation}
-for number in {numbers}:
-    found = director.run(director.RunPlan(number, seconds=8), Path(sys.argv[1]) / str(number))
-    print(json.dumps(attrs.asdict(found)), flush=True)
+number, seconds = int(sys.argv[2]), float(sys.argv[3])
+found = director.run(director.RunPlan(number, seconds=seconds), Path(sys.argv[1]) / str(number))
+print(json.dumps(attrs.asdict(found)))
 """
 
 MUTATIONS = {
@@ -79,33 +80,42 @@ commit.FENCED_COMMIT = commit.FENCED_COMMIT.without("epoch_is_current")
 }
 
 
-def runs(place: Path, mutation: str, numbers: tuple[int, ...]) -> list[dict[str, Any]]:
-    """The results of these runs with a changed adapter."""
+ROUNDS = 4
+"""How often the runs of a change may be made until it shows: on a busy machine little happens in one."""
+
+
+def run(place: Path, mutation: str, number: int, seconds: float) -> dict[str, Any]:
+    """The result of a run with a changed adapter; `seconds`: what the search for an explanation may take."""
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT.format(mutation=mutation, numbers=numbers), str(place)],
+        [sys.executable, "-c", SCRIPT.format(mutation=mutation), str(place), str(number), str(seconds)],
         capture_output=True,
         text=True,
         timeout=120,
     )
     assert done.returncode == 0, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    return dict(json.loads(done.stdout))
 
 
 @pytest.mark.parametrize("name", MUTATIONS)
 def test_a_changed_adapter_is_found_out(name: str, tmp_path: Path) -> None:
     """Some event of its runs is unexplained, or two effects were interleaved, and the row of the module says so."""
     module, numbers, mutation = MUTATIONS[name]
-    results = runs(tmp_path, mutation, numbers)
-
     # Two inside at once are seen first by whoever is counted in there: the module whose operation goes on.
     modules = {module, "LeaderElection"}
-    rows = [row_of(result, module) for result in results for module in modules]
-    assert {Verdict.FAIL.value, Verdict.UNDETERMINED.value} & {str(row["verdict"]) for row in rows}, results
+    rows = []
+    for more in range(0, ROUNDS * len(KINDS), len(KINDS)):  # other chances, of the same kind
+        for number in numbers:
+            result = run(tmp_path, mutation, number + more, 8)
+            rows += [row_of(result, module) for module in modules]
+            if {Verdict.FAIL.value, Verdict.UNDETERMINED.value} & {str(row["verdict"]) for row in rows}:
+                return
+    pytest.fail(str(rows))
 
 
 def test_the_same_runs_unchanged_are_explained(tmp_path: Path) -> None:
     """What is found is the change, and not the run."""
-    for result in runs(tmp_path, "", (0, 1)):
+    for number in range(2):
+        result = run(tmp_path, "", number, 60)
         assert result["problems"] == {}
         assert result["limits"] == {}
 
