@@ -11,7 +11,7 @@ before the connection is closed: who is still sending when that happens sees a b
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from tenure.adapters.bus.peer import Peer
 from tenure.adapters.bus.shares import Account
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from tenure.adapters.bus.server import BusServer
 
 E = TypeVar("E")
-
-_LINES_PER_TURN: Final = 8
-"""Of one connection, before all others have had theirs."""
 
 
 class Connection(asyncio.BufferedProtocol, Generic[E]):
@@ -43,8 +40,8 @@ class Connection(asyncio.BufferedProtocol, Generic[E]):
         """Bytes of room for the line that is being received."""
         self._asked = False
         """Whether room was asked for, and is not granted yet."""
-        self._turn_given = False
-        """Whether the rest of its lines waits for its next turn."""
+        self._postponed = False
+        """Whether its lines wait for the next turn of its process."""
         self._reading = True
         self._half_closed = False
         self._line_at: float | None = None
@@ -108,20 +105,23 @@ class Connection(asyncio.BufferedProtocol, Generic[E]):
 
     def advance(self) -> None:
         """Begin what may begin: the next lines, reading, the end."""
-        if self._over or self._turn_given or self._transport is None:
+        if self._over or self._postponed or self._transport is None:
             return
-        for _ in range(_LINES_PER_TURN):
-            if self._lingers_at is not None or not self._may_begin():
-                break
+        while self._lingers_at is None and self._may_begin():
             stop = self._received.find(b"\n", self._scanned)
+            if stop >= 0 and self._server.postpones(self):
+                self._postponed = True
+                break
             if not self._take(stop):
                 break
             if self._over:
                 return
-        else:
-            self._turn_given = True
-            asyncio.get_running_loop().call_soon(self._next_turn)
         self._read_or_rest()
+
+    def take_turn(self) -> None:
+        """Its process has its next turn."""
+        self._postponed = False
+        self.advance()
 
     def look(self, now: float) -> None:
         """Be over if something takes too long."""
@@ -155,10 +155,6 @@ class Connection(asyncio.BufferedProtocol, Generic[E]):
             self._transport.abort()
 
     # -- inside -------------------------------------------------------------------------------------------------------
-
-    def _next_turn(self) -> None:
-        self._turn_given = False
-        self.advance()
 
     def _may_begin(self) -> bool:
         limits = self._server.limits
@@ -205,12 +201,10 @@ class Connection(asyncio.BufferedProtocol, Generic[E]):
         return True
 
     def _granted(self, size: int) -> None:
-        # Called from inside of other connections' affairs, hence no more than a note and a turn later.
+        # Called from inside of other connections' affairs, hence no more than a note now.
         self._asked = False
         self._held += size
-        if not self._turn_given:
-            self._turn_given = True
-            asyncio.get_running_loop().call_soon(self._next_turn)
+        asyncio.get_running_loop().call_soon(self.advance)
 
     def _linger(self) -> None:
         self._server.counters.too_long += 1
@@ -225,12 +219,12 @@ class Connection(asyncio.BufferedProtocol, Generic[E]):
         if self._over or transport is None or transport.is_closing():
             return
         if self._half_closed:
-            waits = self._turn_given or self._owes_at is not None or self._received.find(b"\n", self._scanned) >= 0
+            waits = self._postponed or self._owes_at is not None or self._received.find(b"\n", self._scanned) >= 0
             if not self.requests and not waits:
                 self._end()
                 transport.close()
             return
-        reads = self._lingers_at is not None or (self._may_begin() and not self._turn_given)
+        reads = self._lingers_at is not None or (self._may_begin() and not self._postponed)
         if reads and self._received and self._line_at is None:
             self._line_at = self._server.now()
         if reads != self._reading:

@@ -20,10 +20,10 @@ class Limits:
 
     line_bytes: int = LINE_BYTES
     tiny_bytes: int = 4 * 1024
-    """A line up to here needs no share of `room_bytes`. A heartbeat has 300 bytes."""
+    """A line up to here needs no share of `room_bytes`, and is parsed on the loop; longer ones in a thread. A heartbeat
+    has 300 bytes."""
     small_bytes: int = 64 * 1024
-    """What each connection may have received of a line without a share of `room_bytes`; longer lines are parsed in a
-    thread."""
+    """What each connection may have received of a line without a share of `room_bytes`."""
     structure_bytes: int = 2**20
     """How many bytes of a line may stand outside of strings. Parsing holds the interpreter for about a second per
     16 MiB of ``[{},{},`` and takes twenty times the memory; text and images are strings, and cost next to nothing."""
@@ -40,6 +40,8 @@ class Limits:
     requests_of_connection: int = 16
     """Requests being answered. Beyond it nothing more is read from this connection."""
     requests_of_one: int = 256
+    lines_of_turn: int = 8
+    """Lines of one process that are begun before everybody else has had a turn: however many connections it has."""
     idle_ms: float = 60_000
     """A connection on which nothing is asked, answered or under way for so long is closed."""
     line_ms: float = 10_000

@@ -16,6 +16,7 @@ import socket
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from time import thread_time
 from typing import Final, Generic, TypeVar
 
 from tenure.adapters.bus.connection import Connection
@@ -33,6 +34,9 @@ INVALID: Final = json.dumps(
     separators=(",", ":"),
 ).encode()
 """The answer to what is no envelope (bus.md annex A)."""
+
+_LONG_S: Final = 0.02
+"""Seconds of parsing beyond which others notice."""
 
 
 class BusServer(Generic[E]):
@@ -62,6 +66,8 @@ class BusServer(Generic[E]):
         """The connections on which answers wait to be read."""
         self.door: Door[Connection[E]] = Door(self.limits, self.counters, may_connect, self._welcome, self.now)
         self._time = time
+        self._turns: set[Account[Connection[E]]] = set()
+        """Of whom lines were begun in this turn of the loop."""
         self._requests: set[asyncio.Task[None]] = set()
         self._connecting: set[asyncio.Task[None]] = set()
         self._open = 0
@@ -132,13 +138,26 @@ class BusServer(Generic[E]):
     def begin(self, connection: Connection[E], line: bytes, held: int) -> None:
         """Answer this line of the connection, for which it holds so many bytes of room."""
         self.counters.lines += 1
-        if len(line) > self.limits.small_bytes:
+        connection.account.begun += 1
+        if not self._turns:
+            assert self._loop is not None
+            self._loop.call_soon(self._next_turns)
+        self._turns.add(connection.account)
+        if len(line) > self.limits.tiny_bytes:
             self._begin(connection, self._answer_long(connection, line), held)
         elif (envelope := self._parsed(line)) is not None:
             self._begin(connection, self._answer(connection, envelope), held)
         else:
             self.room.give(connection.account, held)
             self.refuse(connection)
+
+    def postpones(self, connection: Connection[E]) -> bool:
+        """Whether the next line of this connection has to wait: its process has had its turn. It is told then."""
+        account = connection.account
+        if account.begun < self.limits.lines_of_turn:
+            return False
+        account.postponed.append(connection)
+        return True
 
     def refuse(self, connection: Connection[E]) -> None:
         """Answer that this was no envelope."""
@@ -183,6 +202,14 @@ class BusServer(Generic[E]):
         else:
             self._sweeper = None
 
+    def _next_turns(self) -> None:
+        had, self._turns = self._turns, set()
+        for account in had:
+            account.begun = 0
+        for account in had:
+            while account.postponed and account.begun < self.limits.lines_of_turn:
+                account.postponed.popleft().take_turn()
+
     def _welcome(self, end: socket.socket, peer: Peer, account: Account[Connection[E]]) -> Connection[E]:
         assert self._loop is not None
         connection = Connection(self, peer, account)
@@ -225,7 +252,18 @@ class BusServer(Generic[E]):
     async def _answer_long(self, connection: Connection[E], line: bytes) -> None:
         if self._parser is None:
             self._parser = ThreadPoolExecutor(1, thread_name_prefix="tenure-bus-parse")
-        envelope = await asyncio.get_running_loop().run_in_executor(self._parser, self._parsed, line)
+        loop, turn = asyncio.get_running_loop(), connection.account.parsing
+        await turn.acquire()  # one line of each process at a time, so that they take turns
+        rest = 0.0
+        try:
+            envelope, took = await loop.run_in_executor(self._parser, self._parsed_apart, line)
+            # A thread that parses does not let go of the interpreter: whoever needs it for long leaves it for longer.
+            rest = 3 * took if took > _LONG_S else 0.0
+        finally:
+            if rest:
+                loop.call_later(rest, turn.release)
+            else:
+                turn.release()
         if envelope is None:
             self.refuse(connection)
         else:
@@ -245,6 +283,10 @@ class BusServer(Generic[E]):
     def _failure(self, envelope: E, error: BaseException) -> bytes:
         self.counters.failures += 1
         return INVALID if self.failed is None else self.failed(envelope, error)
+
+    def _parsed_apart(self, line: bytes) -> tuple[E | None, float]:
+        started = thread_time()
+        return self._parsed(line), thread_time() - started
 
     def _parsed(self, line: bytes) -> E | None:
         bound = self.limits.structure_bytes

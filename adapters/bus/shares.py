@@ -5,6 +5,7 @@ Room is granted in the order in which it was asked for, except that whoever has 
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import Callable
 from typing import Generic, TypeVar
@@ -25,6 +26,12 @@ class Account(Generic[C]):
     """Requests of it that are being answered, also on connections that it closed meanwhile."""
     room: int = 0
     """Bytes."""
+    begun: int = 0
+    """Lines of it that were begun in this turn of the loop."""
+    postponed: deque[C] = attrs.field(factory=deque)
+    """Its connections that wait for the next turn."""
+    parsing: asyncio.Lock = attrs.field(factory=asyncio.Lock)
+    """Held while a line of it is parsed in the thread."""
 
     @property
     def idle(self) -> bool:
