@@ -6,6 +6,7 @@ from typing import Final
 
 import attrs
 
+from tenure.adapters.bus.acks import INVALID
 from tenure.adapters.bus.client import ONCE, Answer, Client, NoResponse, Reply, Retry
 from tenure.adapters.bus.envelopes import Ack, Request
 from tenure.adapters.bus.fields import Malformed
@@ -53,6 +54,7 @@ def _read(path: str, request: Request, reply: Reply) -> Ack | NoAck:
     if not isinstance(found, Ack):
         return NoAck(f"{path}: the answer is no acknowledgement", sent=True)
     if found.request_id != request.request_id:
-        why = "it understood no request" if found.request_id == "invalid" else "it is for another request"
-        return NoAck(f"{path}: {why}", sent=found.request_id != "invalid")
+        if found.request_id == INVALID:
+            return NoAck(f"{path}: {said(found)}", sent=False)
+        return NoAck(f"{path}: the acknowledgement is for another request", sent=True)
     return found

@@ -93,6 +93,8 @@ class Book:
         self._turns = None
         if not turns.cancelled() and (error := turns.exception()) is not None:
             tell(self._ports, "fleet", "fault", error=f"{type(error).__name__}: {error}")
+        if self._waiting or self._dirty:  # somebody came in between
+            self._begin()
 
     async def _take_turns(self) -> None:
         while (self._waiting or self._dirty) and not self._closed:
