@@ -6,7 +6,7 @@ command: somebody who leads needs no verifier.
 
 from __future__ import annotations
 
-from tenure.adapters.commands import committing, leading, looking, tracing, verifying
+from tenure.adapters.commands import committing, joining, leading, looking, tracing, verifying
 from tenure.adapters.commands.root import app
 
-__all__ = ["app", "committing", "leading", "looking", "tracing", "verifying"]
+__all__ = ["app", "committing", "joining", "leading", "looking", "tracing", "verifying"]

@@ -17,6 +17,7 @@ from contextlib import suppress
 
 import tenure.adapters.commands
 import tenure.adapters.files.host
+import tenure.adapters.fleet.member
 import tenure.adapters.lead.errand  # noqa: F401
 from tenure.adapters import cli
 from tenure.adapters.files import lease
