@@ -1,0 +1,40 @@
+"""What a member can do, on real files and sockets: look, register, stand for election, resign (`Moves` of `course`)."""
+
+from __future__ import annotations
+
+from tenure.adapters.fleet.course import NotTaken, Outcome, Taken
+from tenure.adapters.fleet.follower import Accepted, Follower
+from tenure.adapters.fleet.watch import RegistryWatch
+from tenure.adapters.runtime.aio import AsyncLeadership
+from tenure.adapters.runtime.outcomes import Elected, Refused
+from tenure.machines.follower_messages import Binding
+from tenure.machines.succession_messages import Look
+
+
+class MemberMoves:
+    """Those of one member."""
+
+    def __init__(self, watch: RegistryWatch, follower: Follower, leadership: AsyncLeadership) -> None:
+        self._watch = watch
+        self._follower = follower
+        self._leadership = leadership
+
+    async def look(self) -> Look:
+        return (await self._watch.look()).look
+
+    async def register(self, leader: int, binding: Binding) -> Taken | NotTaken:
+        answer = await self._follower.register(self._watch.entries[leader], binding)
+        return Taken(answer.binding, answer.roster) if isinstance(answer, Accepted) else NotTaken(answer.text)
+
+    def leave(self) -> None:
+        self._follower.leave()
+
+    async def elect(self, observed: int) -> tuple[Outcome, str]:
+        owner = None if observed == 0 else self._watch.entries[observed].owner
+        outcome = await self._leadership.elect(owner)
+        if isinstance(outcome, Elected):
+            return "elected", ""
+        return ("denied", "") if isinstance(outcome, Refused) else ("failed", str(outcome))
+
+    async def resign(self) -> None:
+        await self._leadership.release()
