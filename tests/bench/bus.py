@@ -21,10 +21,15 @@ from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from rude import WAYS
+
 from tenure.adapters.bus.client import Answer, Client
 from tenure.adapters.bus.endpoint import Endpoint
+from tenure.adapters.bus.envelopes import Envelope
+from tenure.adapters.bus.fields import Malformed
 from tenure.adapters.bus.peer import Peer
 from tenure.adapters.bus.server import BusServer
+from tenure.adapters.bus.wire import parse
 
 Row = dict[str, Any]
 
@@ -45,6 +50,17 @@ async def serve(path: str) -> None:
         return line
 
     async with Endpoint(path, BusServer(lambda line: line, handle)):
+        print("ready", flush=True)
+        await _until_told()
+
+
+async def serve_parsed(path: str) -> None:
+    """Ours, with the parser of the bus."""
+
+    async def handle(envelope: Envelope | Malformed, peer: Peer) -> bytes:
+        return b"{}"
+
+    async with Endpoint(path, BusServer(parse, handle)):
         print("ready", flush=True)
         await _until_told()
 
@@ -197,10 +213,46 @@ def _peak_mib(pid: int) -> float:
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
 
 
+def bench_rude(place: Path | None, seconds: int = 4) -> list[Row]:
+    """The same fleet at a server that parses what it is sent, while another process is rude to it."""
+    rows: list[Row] = []
+    with tempfile.TemporaryDirectory(dir=place) as room:
+        for way in ("", *WAYS):
+            path = f"{room}/{len(rows)}.sock"
+            with running("parse", path) as pid, rude(way, path):
+                before = _cpu_s(pid)
+                times = sorted(asyncio.run(_fleet(path, seconds)))
+                rows.append(
+                    {
+                        "what": f"{FOLLOWERS} followers, {HERTZ} Hz, beside one process that {way or 'does nothing'}",
+                        "heartbeats": len(times),
+                        "p50 ms": round(times[len(times) // 2] * 1e3, 2),
+                        "p99 ms": round(times[len(times) * 99 // 100] * 1e3, 2),
+                        "worst ms": round(times[-1] * 1e3, 2),
+                        "server cpu s": round(_cpu_s(pid) - before, 2),
+                        "server MiB": round(_peak_mib(pid), 1),
+                    }
+                )
+    return rows
+
+
+@contextlib.contextmanager
+def rude(way: str, path: str) -> Iterator[None]:
+    """A rude process beside."""
+    if not way:
+        yield
+        return
+    with subprocess.Popen([sys.executable, str(Path(__file__).parent / "rude.py"), way, path]) as process:
+        try:
+            yield
+        finally:
+            process.kill()
+
+
 def bench_bus(place: Path | None = None) -> list[Row]:
     """All of them."""
-    return [*bench_requests(place), *bench_fleet(place)]
+    return [*bench_requests(place), *bench_fleet(place), *bench_rude(place)]
 
 
 if __name__ == "__main__":
-    asyncio.run({"serve": serve, "echo": echo}[sys.argv[1]](sys.argv[2]))
+    asyncio.run({"serve": serve, "parse": serve_parsed, "echo": echo}[sys.argv[1]](sys.argv[2]))

@@ -6,8 +6,10 @@ Several processes are played by one: who connects is said by the test.
 from __future__ import annotations
 
 import errno
+import itertools
 import resource
 import socket
+import threading
 from collections.abc import Iterator
 
 import attrs
@@ -17,7 +19,7 @@ from tenure.adapters.bus.client import Answer
 from tenure.adapters.bus.limits import Limits
 from tenure.adapters.bus.peer import Peer
 from tenure.adapters.bus.server import INVALID
-from tests.adapters.bus.transport_room import SMALL, Rude, ask, run, serving, turns, until, wait
+from tests.adapters.bus.transport_room import PATIENCE_S, SMALL, Rude, ask, run, serving, turns, until, wait
 
 ME, OTHER, THIRD = 100, 200, 300
 LONG = b'"' + b"x" * 2_998 + b'"'
@@ -415,6 +417,84 @@ def test_a_flood_of_nothing_leaves_everybody_a_turn(connecting: Connecting) -> N
                 assert Answer(b"x") == await ask(path, b"x")
                 assert server.statistics().invalid - before < 1_000
                 await until(lambda: server.owing)
+
+    run(main())
+
+
+def test_processes_take_turns_on_the_loop(connecting: Connecting) -> None:
+    """However many connections and lines one has: somebody else's line is among the first."""
+
+    async def main() -> None:
+        async with serving(limits=Limits(), **EVERYBODY) as (server, path, _):
+            order: list[bytes] = []
+            server.parse = order.append
+            peers = [Rude(path) for _ in range(20)]
+            await until(lambda: 20 == server.statistics().connections)
+            connecting.pid = OTHER
+            peers.append(Rude(path))
+            await until(lambda: 21 == server.statistics().connections)
+            for peer in peers[:-1]:
+                peer.send(b"many\n" * 50)
+            peers[-1].send(b"one\n")
+            await until(lambda: 1_001 == len(order))
+            assert order.index(b"one") <= 2 * Limits().lines_of_turn
+            for peer in peers:
+                peer.close()
+
+    run(main())
+
+
+def test_processes_take_turns_at_being_parsed(connecting: Connecting) -> None:
+    """Long lines are parsed in a thread, of each process one at a time."""
+
+    async def main() -> None:
+        async with serving(**EVERYBODY) as (server, path, _):
+            order: list[bytes] = []
+            first, go = threading.Event(), threading.Event()
+
+            def parse(line: bytes) -> bytes:
+                order.append(line[:4])
+                first.set()
+                go.wait(PATIENCE_S)
+                return line
+
+            server.parse = parse
+            peers = []
+            for connecting.pid, line in ((ME, b'"me1'), (ME, b'"me2'), (ME, b'"me3'), (OTHER, b'"oth')):
+                peers.append(Rude(path))
+                peers[-1].send(line + b"x" * 500 + b'"\n')
+                await until(lambda: first.is_set() and len(peers) == server.statistics().requests)
+            go.set()
+            await until(lambda: all(1 == len(peer.lines()) for peer in peers))
+            assert [b'"me1', b'"oth', b'"me2', b'"me3'] == order
+            for peer in peers:
+                peer.close()
+
+    run(main())
+
+
+def test_who_keeps_the_interpreter_busy_rests_longer_than_it_took(
+    connecting: Connecting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A quarter of the time at most: others' heartbeats go through between."""
+    ticks = itertools.count()
+    monkeypatch.setattr("tenure.adapters.bus.server.thread_time", lambda: next(ticks) * 0.5)
+
+    async def main() -> None:
+        async with serving(**EVERYBODY) as (_, path, handler):
+            with Rude(path) as one, Rude(path) as two:
+                one.send(LONG + b"\n")
+                await until(lambda: [LONG] == one.lines())
+                two.send(LONG + b"\n")
+                await turns()
+                connecting.pid = OTHER
+                assert Answer(b"heartbeat") == await ask(path, b"heartbeat")
+                wait(1.4)
+                await turns()
+                assert [] == two.lines()
+                wait(0.2)
+                await until(lambda: [LONG] == two.lines())
+                assert 3 == len(handler.asked)
 
     run(main())
 
