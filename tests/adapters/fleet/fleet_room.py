@@ -27,6 +27,7 @@ from tenure.adapters.files.timings import DEFAULT, Timings
 from tenure.adapters.fleet.follower import Follower
 from tenure.adapters.fleet.identity import InstanceIdentity
 from tenure.adapters.fleet.leader import Leader
+from tenure.adapters.fleet.outcomes import Accepted
 from tenure.adapters.fleet.provisioning import LocalProvisioning
 from tenure.adapters.fleet.requests import Serve
 from tenure.adapters.ports import Ports
@@ -193,6 +194,13 @@ class House:
             await close()
 
 
+async def joined(house: House, chief: Chief, pid: int = 101, **more: Any) -> Hand:
+    hand = house.follower(pid, **more)
+    found = await hand.follower.register(chief.entry(), None)
+    assert isinstance(found, Accepted), found
+    return hand
+
+
 class Hand:
     """A follower, and what it was told."""
 
@@ -202,6 +210,8 @@ class Hand:
         self.heard = 0
         self.taken: list[Forward] = []
         self.gate: asyncio.Event | None = None
+        """While it is set up and not set, work is not taken in."""
+        self.waiting = 0
 
     def lose(self, binding: Binding, why: str) -> None:
         self.lost.append((binding, why))
@@ -211,6 +221,7 @@ class Hand:
 
     async def take(self, work: Forward) -> None:
         if self.gate is not None:
+            self.waiting += 1
             await self.gate.wait()
         self.taken.append(work)
 

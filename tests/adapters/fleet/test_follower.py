@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import Any
 
 import attrs
 import pytest
@@ -15,7 +14,7 @@ from tenure.adapters.bus.envelopes_shared import Target
 from tenure.adapters.bus.json_values import Json
 from tenure.adapters.fleet.outcomes import Accepted, AskFailed, RefusedBy, Unreachable
 from tenure.machines.follower_messages import Binding
-from tests.adapters.fleet.fleet_room import Chief, Hand, House, Proxy, run, until
+from tests.adapters.fleet.fleet_room import Hand, House, Proxy, joined, run, until
 
 DELIVERY = f"telegram-follower-v1-{'0' * 64}"
 
@@ -35,12 +34,6 @@ def work(hand: Hand, generation: str, *, delivery: str = DELIVERY, request: str 
         sent_at_ms=1,
         message=Json({"text": "hi"}),
     )
-
-
-async def joined(house: House, chief: Chief, pid: int = 101, **more: Any) -> Hand:
-    hand = house.follower(pid, **more)
-    assert isinstance(await hand.follower.register(chief.entry(), None), Accepted)
-    return hand
 
 
 def call(hand: Hand) -> CallApi:

@@ -1,0 +1,145 @@
+"""Who gives way to whom, and who does not, whatever is claimed (L16, L24)."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from tenure.adapters.bus.envelopes_shared import Target
+from tenure.adapters.bus.identities import linux_birth_id
+from tenure.adapters.bus.wire import encode
+from tenure.adapters.fleet.outcomes import Accepted
+from tenure.adapters.fleet.wording import HELD
+from tests.adapters.fleet.envelopes_of import register
+from tests.adapters.fleet.fleet_room import House, joined, run, until
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> House:
+    return House(tmp_path)
+
+
+# -- who gives way -----------------------------------------------------------------------------------------------------
+
+
+def test_naming_somebody_elses_instance_takes_nothing(house: House) -> None:
+    """Its instance, profile, thread and slot, as one's own or as the previous one: route and thread stay (L16)."""
+
+    async def story() -> None:
+        async with house:
+            chief = await house.led()
+            hand = await joined(house, chief)
+            now = str(hand.follower.generation)
+            key = "manual:1101:start:70"
+            thefts: tuple[dict[str, Any], ...] = (
+                {"instance_id": "101:1"}, {"instance_id": "101:1", "profile_key": key}, {"profile_key": key},
+            )  # fmt: skip
+            for pid, birth in ((102, linux_birth_id(102, 1020)), (103, None), (104, linux_birth_id(101, 1010))):
+                for n, fields in enumerate(thefts):
+                    ack = await chief.send(register(f"{pid}:1:{n}", pid, process_birth_id=birth, **fields))
+                    assert not ack.ok
+                    assert HELD in (ack.message or "")
+                wish: dict[str, Any] = {"previous_instance_id": "101:1", "target": Target(0, 2), "slot": "B"}
+                ack = await chief.send(register(f"{pid}:1:9", pid, process_birth_id=birth, **wish))
+                assert ack.ok
+                assert ack.result is not None
+                assert isinstance(ack.result.value, dict)
+                assert ack.result.value["threadId"] != 2
+                assert ack.result.value["slot"] != "B"
+                assert chief.routes()["101:1"] == now
+            assert hand.lost == []
+
+    run(story())
+
+
+def test_the_leaders_own_profile_and_thread_are_nobody_elses(house: House) -> None:
+    """They are in no route: whoever names them gets others, or is refused."""
+
+    async def story() -> None:
+        async with house:
+            chief = await house.led()
+            own = chief.leader.binding
+            ack = await chief.send(register("101:1:1", profile_key="cwd:/bot"))
+            assert not ack.ok
+            ack = await chief.send(register("101:1:2", target=Target(0, 1), slot="A"))
+            assert ack.ok
+            assert ack.result is not None
+            assert isinstance(ack.result.value, dict)
+            assert ack.result.value["threadId"] != 1
+            assert chief.leader.binding == own
+
+    run(story())
+
+
+def test_a_copied_birth_takes_nothing_from_who_speaks_for_itself(house: House) -> None:
+    """A process that connects itself is who it says; another one that copies its pid and birth is not (SO_PEERCRED)."""
+
+    async def story() -> None:
+        async with house:
+            chief = await house.led()
+            own_pid = os.getpid()
+            birth = linux_birth_id(own_pid, 7)
+            mine = register("101:1:1", own_pid, process_birth_id=birth, instance_id="101:1")
+            assert (await chief.send(mine)).ok
+            child = await asyncio.create_subprocess_exec(
+                "python3", "-c", _RELAY, house.path, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+            )
+            key = mine.registration.profile_key
+            forged = register("102:1:1", own_pid, process_birth_id=birth, instance_id="102:1", profile_key=key)
+            answer, _ = await child.communicate(encode(attrs.evolve(forged, auth=chief.secret)))
+            assert b'"ok":false' in answer
+            assert HELD.encode() in answer
+            assert chief.routes() == {"101:1": "101:1:1"}
+
+    run(story())
+
+
+_RELAY = """
+import socket, sys
+end = socket.socket(socket.AF_UNIX); end.connect(sys.argv[1])
+end.sendall(sys.stdin.buffer.read()); sys.stdout.buffer.write(end.makefile("rb").readline())
+"""
+
+
+def test_a_reload_takes_its_own_place(house: House) -> None:
+    """Another activation of the same process: the old route goes, slot and thread stay."""
+
+    async def story() -> None:
+        async with house:
+            chief = await house.led()
+            old = await joined(house, chief)
+            new = house.follower(101, activation=2)
+            found = await new.follower.register(chief.entry(), old.follower.binding, previous="101:1")
+            assert isinstance(found, Accepted)
+            assert found.binding == old.follower.binding
+            assert chief.routes() == {"101:2": str(found.generation)}
+
+    run(story())
+
+
+def test_a_successor_of_the_dead_takes_its_place(house: House) -> None:
+    """Its death is proven, so the new process of that shell gets slot and thread at once, before any silence."""
+
+    async def story() -> None:
+        async with house:
+            chief = await house.led()
+            for pid in (101, 102):
+                house.processes.start(pid, pid * 10)
+            old = await joined(house, chief, 101, parent=7)
+            held = house.follower(102, parent=7)
+            first = await held.follower.register(chief.entry(), None)
+            assert isinstance(first, Accepted)
+            assert held.follower.data.own_key
+            house.processes.kill(101)
+            new = await joined(house, chief, 103, parent=7)
+            assert not new.follower.data.own_key
+            assert new.follower.binding == old.follower.binding
+            assert set(chief.routes()) == {"102:1", "103:1"}
+            await until(lambda: old.lost)
+
+    run(story())

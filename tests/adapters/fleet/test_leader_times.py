@@ -1,0 +1,299 @@
+"""Silence, endpoints that vanish, replacements, and the end of leading in the middle of everything."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+
+from tenure.adapters.bus.endpoint_paths import endpoint_path, follower_path
+from tenure.adapters.bus.envelopes import (
+    Heartbeat,
+    TenureStatus,
+)
+from tenure.adapters.errors import TenureError
+from tenure.adapters.fleet.outcomes import Accepted, RefusedBy
+from tenure.adapters.fleet.projection import look
+from tenure.machines.follower_messages import Binding
+from tests.adapters.fleet.envelopes_of import asks, register, works
+from tests.adapters.fleet.fleet_room import House, joined, run, until
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> House:
+    return House(tmp_path)
+
+
+# -- time and its ends -------------------------------------------------------------------------------------------------
+
+
+def test_silence_ends_a_route_and_deletes_nothing(house: House) -> None:
+    """The record stays; a heartbeat after that is refused."""
+
+    async def story() -> None:
+        async with house:
+            chief = await house.led()
+            hand = await joined(house, chief)
+            assert (await chief.send(register("102:1:1", 102))).ok
+            await until(lambda: "102:1" not in chief.routes())
+            assert set(chief.routes()) == {"101:1"}
+            assert len(chief.local.board.records) == 3
+            late = Heartbeat(request_id="102:1:2", instance_id="102:1", registration_generation="102:1:1", sent_at_ms=1)
+            ack = await chief.send(late)
+            assert ack.message is not None
+            assert "unknown" in ack.message
+            assert hand.lost == []
+
+    run(story())
+
+
+def test_the_thread_of_one_proven_dead_may_be_deleted(house: House) -> None:
+    """If the leader is told to; one that is only silent keeps it."""
+
+    async def story() -> None:
+        async with house:
+            chief = await house.led(reclaim_dead=True)
+            house.processes.start(102, 1020)
+            house.processes.start(103, 1030)
+            assert (await chief.send(register("102:1:1", 102))).ok
+            assert (await chief.send(register("103:1:1", 103))).ok
+            house.processes.kill(102)
+            await until(lambda: not chief.routes())
+            await until(lambda: len(chief.local.board.records) == 2)
+            assert {record.instance for record in chief.local.board.records} == {"50:1", "103:1"}
+
+    run(story())
+
+
+def test_an_endpoint_that_vanished_is_published_again(house: House) -> None:
+    """On the next tick, without touching epoch or routes (A61)."""
+
+    async def story() -> None:
+        async with house:
+            chief = await house.led()
+            os.unlink(house.path)
+            await until(lambda: Path(house.path).exists())
+            await joined(house, chief)
+
+    run(story())
+
+
+def test_a_followers_endpoint_that_vanished_is_published_again(house: House) -> None:
+    """With its next heartbeat."""
+
+    async def story() -> None:
+        async with house:
+            chief = await house.led()
+            hand = await joined(house, chief)
+            path = follower_path(house.directory, "default", "101:1")
+            os.unlink(endpoint_path(path))
+            await until(lambda: Path(endpoint_path(path)).exists())
+            (request, *_) = works(str(hand.follower.generation))
+            assert (await chief.send(request)).ok
+
+    run(story())
+
+
+def test_replaced_while_its_request_is_in_flight(house: House) -> None:
+    """The work reached the instance that held the route then; its receipt comes too late, and is not passed on."""
+
+    async def story() -> None:
+        async with house:
+            chief = await house.led()
+            hand = await joined(house, chief)
+            hand.gate = asyncio.Event()
+            (request, *_) = works(str(hand.follower.generation))
+            sent = asyncio.ensure_future(chief.send(request))
+            await until(lambda: hand.waiting)
+            new = house.follower(101, activation=2)
+            assert isinstance(await new.follower.register(chief.entry(), hand.follower.binding), Accepted)
+            hand.gate.set()
+            ack = await sent
+            assert not ack.ok
+            assert new.taken == []
+
+    run(story())
+
+
+# -- the end of leading ------------------------------------------------------------------------------------------------
+
+
+def test_deposed_while_provisioning(house: House) -> None:
+    """Nothing is acknowledged, nothing written, nothing published (I3); what comes later is refused."""
+
+    async def story() -> None:
+        async with house:
+            chief = await house.led()
+            hand = await joined(house, chief)
+            published = look(house.ports(1).files, house.directory, "default").written
+            chief.hold = asyncio.Event()
+            late = asyncio.ensure_future(chief.send(register("102:1:1", 102)))
+            await until(lambda: chief.provisioning)
+            chief.own.epoch = None
+            chief.hold.set()
+            assert not (await late).ok
+            await until(lambda: hand.lost)
+            for request in [
+                *asks("101:1:1"),
+                *works("101:1:1"),
+                TenureStatus(request_id="x:1"),
+                register("103:1:1", 103),
+            ]:
+                assert not (await chief.send(request)).ok, request
+            assert set(chief.routes()) <= {"101:1"}
+            assert look(house.ports(1).files, house.directory, "default").written == published
+
+    run(story())
+
+
+def test_an_epoch_of_its_own_is_another_leading(house: House) -> None:
+    """The same process under a later epoch: what was begun under the first comes to nothing."""
+
+    async def story() -> None:
+        async with house:
+            chief = await house.led()
+            chief.hold = asyncio.Event()
+            late = asyncio.ensure_future(chief.send(register("102:1:1", 102)))
+            await until(lambda: chief.provisioning)
+            chief.own.epoch = 2
+            chief.hold.set()
+            assert not (await late).ok
+            await chief.leader.close()
+            await chief.leader.open(2, None)
+            assert chief.routes() == {}
+            assert (await chief.send(register("102:1:2", 102))).ok
+
+    run(story())
+
+
+def test_closing_ends_whatever_hangs(house: House) -> None:
+    """A provisioning that hangs, somebody who waits in line, an open connection: closed in bounded time."""
+
+    async def story() -> None:
+        async with house:
+            chief = await house.led()
+            chief.hold = asyncio.Event()
+            waiting = [asyncio.ensure_future(chief.send(register(f"101:1:{n}"))) for n in range(3)]
+            await until(lambda: chief.provisioning)
+            _, writer = await asyncio.open_unix_connection(house.path)
+            await chief.leader.close()
+            assert chief.leader.epoch is None
+            await asyncio.wait(waiting)
+            assert not [one for one in waiting if one.exception() is None and one.result().ok]
+            await until(lambda: chief.provisioning == 0)
+            writer.close()
+
+    run(story())
+
+
+def test_a_goodbye_is_on_disk_before_the_thread_is_deleted(house: House) -> None:
+    """The next leader finishes what the one before could not, before anybody finds its endpoint."""
+
+    async def story() -> None:
+        async with house:
+            chief = await house.led()
+            hand = await joined(house, chief)
+            deleted: list[object] = []
+            stuck = asyncio.Event()
+
+            async def unmake(target: object) -> None:
+                written = look(house.ports(1).files, house.directory, "default").written
+                assert written is not None
+                deleted.extend(written.snapshot.clean_ups)
+                await stuck.wait()
+
+            chief.local._unmake = unmake
+            goodbye = asyncio.ensure_future(hand.follower.disconnect())
+            await until(lambda: deleted)
+            await chief.leader.close()
+            goodbye.cancel()
+            second = await house.led(60, epoch=2)
+            assert [record.kind for record in second.local.board.records][:1] != []
+            assert "101:1" not in {record.instance for record in second.local.board.records}
+            assert second.leader.fleet_view().clean_ups == ()
+
+    run(story())
+
+
+def test_an_old_intent_is_void_when_the_instance_is_back(house: House) -> None:
+    """The thread has another registration by then: it is not deleted, and the intent is dropped (L0)."""
+
+    async def story() -> None:
+        async with house:
+            chief = await house.led()
+            hand = await joined(house, chief)
+
+            async def fails(target: object) -> None:
+                raise TenureError("the API says no")
+
+            chief.local._unmake = fails
+            answer = await hand.follower.disconnect()
+            assert isinstance(answer, str)
+            assert "the API says no" in answer
+            assert hand.follower.phase == "registered"
+            assert len(chief.leader.fleet_view().clean_ups) == 1
+            hand.follower.leave()
+            assert isinstance(await hand.follower.register(chief.entry(), None), Accepted)
+            await chief.leader.close()
+            second = await house.led(60, epoch=2)
+            assert second.leader.fleet_view().clean_ups == ()
+            assert "101:1" in {record.instance for record in second.local.board.records}
+
+    run(story())
+
+
+def test_a_leader_cannot_open_what_is_not_its_own(house: House) -> None:
+    """No lease: nothing is published, and nothing left."""
+
+    async def story() -> None:
+        async with house:
+            chief = house.chief()
+            chief.own.epoch = None
+            with pytest.raises(TenureError):
+                await chief.leader.open(1, Binding())
+            chief.own.epoch = 2
+            with pytest.raises(TenureError):
+                await chief.leader.open(1, None)
+            assert chief.leader.epoch is None
+            assert not os.path.lexists(house.path)
+
+    run(story())
+
+
+def test_status_is_for_who_has_the_secret(house: House) -> None:
+    """The whole fleet, in the order of its slots."""
+
+    async def story() -> None:
+        async with house:
+            chief = await house.led()
+            for pid in (101, 102):
+                await joined(house, chief, pid)
+            ack = await chief.send(TenureStatus(request_id="x:1"))
+            assert ack.ok
+            view = chief.leader.fleet_view()
+            assert (view.leader.slot, [f.slot for f in view.followers]) == ("A", ["B", "C"])
+            assert [f.heartbeat_age_ms < 1000 for f in view.followers] == [True, True]
+
+    run(story())
+
+
+def test_many_at_once(house: House) -> None:
+    """Each gets a slot or ranks after Z; transactions are shared."""
+
+    async def story() -> None:
+        async with house:
+            chief = await house.led()
+            before = chief.own.transactions
+            hands = [house.follower(pid) for pid in range(101, 131)]
+            found = await asyncio.gather(*(hand.follower.register(chief.entry(), None) for hand in hands))
+            assert all(isinstance(one, Accepted) for one in found)
+            slots = [one.binding.slot for one in found if isinstance(one, Accepted)]
+            assert len([slot for slot in slots if slot is not None]) == 25
+            assert len({slot for slot in slots if slot is not None}) == 25
+            assert chief.own.transactions - before < 60
+            assert isinstance(found[0], Accepted)
+            assert not isinstance(found[0], RefusedBy)
+
+    run(story())
