@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import reduce
 from operator import or_
+from typing import Final
 
 import attrs
 from statemachine import State, StateMachine
@@ -50,8 +51,14 @@ from tenure.machines.succession_messages import (
 Effect = tuple[Memory, tuple[Output, ...]]
 Looking = Join | Lost | Saw | TimeUp
 
-AFTER_Z = "["
+AFTER_Z: Final = "["
 """Where a process without a slot ranks: this character follows Z."""
+
+
+# The guards of asking a leader, of standing for election, and of letting smaller slots go first.
+ASK: Final = ["session_is_live", "leader_lives"]
+STAND: Final = ["session_is_live", "leader_is_gone", "nobody_before_me"]
+DEFER: Final = ["session_is_live", "leader_is_gone"]
 
 
 def rank(slot: str | None) -> str:
@@ -80,46 +87,43 @@ class SuccessionChart(StateMachine):
     ended = State(final=True)
 
     join = (
-        idle.to(registering, cond=["session_is_live", "leader_lives"], on="register")
-        | idle.to(electing, cond=["session_is_live", "leader_is_gone"], on="elect")
+        idle.to(registering, cond=ASK, on="register")
+        | idle.to(electing, cond=DEFER, on="elect")
         | idle.to(waiting, on="wait")
     )
     lost = (
-        following.to(registering, cond=["session_is_live", "leader_lives"], on="register_anew")
-        | following.to(electing, cond=["session_is_live", "leader_is_gone", "nobody_before_me"], on="elect_instead")
-        | following.to(deferring, cond=["session_is_live", "leader_is_gone"], on="wait_instead")
+        following.to(registering, cond=ASK, on="register_anew")
+        | following.to(electing, cond=STAND, on="elect_instead")
+        | following.to(deferring, cond=DEFER, on="wait_instead")
         | following.to(waiting, on="wait_instead")
     )
     saw = (
-        following.to(registering, cond=["session_is_live", "leader_lives", "another_leader"], on="register_anew")
-        | following.to(electing, cond=["session_is_live", "leader_is_gone", "nobody_before_me"], on="elect_instead")
-        | following.to(deferring, cond=["session_is_live", "leader_is_gone"], on="wait_instead")
-        | registering.to(
-            registering, cond=["call_may_be_abandoned", "leader_lives", "another_leader"], on="register_anew"
-        )
-        | registering.to(
-            electing, cond=["call_may_be_abandoned", "leader_is_gone", "nobody_before_me"], on="elect_instead"
-        )
-        | registering.to(deferring, cond=["call_may_be_abandoned", "leader_is_gone"], on="wait_instead")
-        | grace.to(registering, cond=["session_is_live", "leader_lives", "something_new"], on="register")
-        | grace.to(electing, cond=["session_is_live", "leader_is_gone", "nobody_before_me"], on="elect")
-        | grace.to(deferring, cond=["session_is_live", "leader_is_gone"], on="wait")
-        | deferring.to(registering, cond=["session_is_live", "leader_lives"], on="register")
-        | waiting.to(registering, cond=["session_is_live", "leader_lives", "something_new"], on="register")
+        following.to(registering, cond=[*ASK, "another_leader"], on="register_anew")
+        | following.to(electing, cond=STAND, on="elect_instead")
+        | following.to(deferring, cond=DEFER, on="wait_instead")
+        | registering.to(registering, cond=["look_outranks_call", *ASK, "another_leader"], on="register_anew")
+        | registering.to(electing, cond=["look_outranks_call", *STAND], on="elect_instead")
+        | registering.to(deferring, cond=["look_outranks_call", *DEFER], on="wait_instead")
+        | grace.to(registering, cond=[*ASK, "something_new"], on="register")
+        | grace.to(electing, cond=STAND, on="elect")
+        | grace.to(deferring, cond=DEFER, on="wait")
+        | deferring.to(registering, cond=ASK, on="register")
+        | waiting.to(registering, cond=[*ASK, "something_new"], on="register")
     )
     time_up = (
-        registering.from_(grace, waiting, cond=["session_is_live", "leader_lives"], on="register")
-        | electing.from_(grace, waiting, cond=["session_is_live", "leader_is_gone", "nobody_before_me"], on="elect")
-        | deferring.from_(grace, waiting, cond=["session_is_live", "leader_is_gone"], on="wait")
+        registering.from_(grace, waiting, cond=ASK, on="register")
+        | electing.from_(grace, waiting, cond=STAND, on="elect")
+        | deferring.from_(grace, waiting, cond=DEFER, on="wait")
         | waiting.from_(grace, waiting, cond=["tries_again"], on="wait")
-        | deferring.to(registering, cond=["session_is_live", "leader_lives"], on="register")
-        | deferring.to(electing, cond=["session_is_live", "leader_is_gone", "one_grace_is_enough"], on="elect_at_last")
+        | deferring.to(registering, cond=ASK, on="register")
+        | deferring.to(electing, cond=[*DEFER, "one_grace_is_enough"], on="elect_at_last")
         | deferring.to(deferring, on="wait")
     )
 
-    heard = following.to(following, cond=["binding_is_known"], on="remember") | following.to(
-        following, on="hear_roster"
-    )
+    heard = (
+        following.to(following, cond=["binding_is_known"], on="remember")
+        | following.to(following, on="hear_roster")
+    )  # fmt: skip
     registered = registering.to(following, cond=["asked_of_this_leader"], on="follow")
     register_failed = registering.to(grace, cond=["asked_of_this_leader", "failure_is_no_end"], on="wait")
 
@@ -198,7 +202,7 @@ class SuccessionChart(StateMachine):
 
     @staticmethod
     @permit(Law.PROOF)
-    def call_may_be_abandoned(data: Memory, message: Saw) -> bool:
+    def look_outranks_call(data: Memory, message: Saw) -> bool:
         """Proof: what a look shows outranks a call that has not answered. Without it a leader that hangs, and whose
         socket accepts, holds its followers up past its lease (K3, V5)."""
         return True
@@ -308,7 +312,7 @@ class SuccessionChart(StateMachine):
 
     @staticmethod
     def follow(data: Memory, message: Registered) -> Effect:
-        return attrs.evolve(data, binding=message.binding, roster=message.roster, deferred=False), ()
+        return attrs.evolve(data, binding=message.binding, deferred=False), ()
 
     @staticmethod
     def move_binding(data: Memory, message: Won) -> Effect:

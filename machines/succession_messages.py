@@ -81,12 +81,11 @@ class Heard:
 
 @attrs.frozen
 class Registered:
-    """`leader` took us, with this binding."""
+    """`leader` took us, with this binding. A roster comes with heartbeats (`Heard`); until then the last one holds."""
 
     event: ClassVar[str] = "registered"
     leader: int
     binding: Binding
-    roster: tuple[str, ...] = ()
 
 
 @attrs.frozen
