@@ -102,7 +102,7 @@ class Zygote:
         )
         self._rest = b""
         self.ended: dict[int, int] = {}
-        self._answer({"ready"})
+        self._answer({"ready"}, 3 * PATIENCE)  # it loads everything
 
     def start(self, **request: Any) -> int:
         """The pid of a new process."""
@@ -253,9 +253,9 @@ while :; do sleep 0.05; done
         )
         return Lead(self._zygote, pid, errors)
 
-    def shell(self, rest: str = "exec sleep 1000", **options: Any) -> Lead:
-        """`start` with a COMMAND that logs its runs, and sleeps."""
-        return self.start("sh", "-c", PRELUDE + rest, **options)
+    def shell(self, rest: str = "exec sleep 1000", *, first: str = "", **options: Any) -> Lead:
+        """`start` with a COMMAND that logs its runs, and sleeps. `first`: what it has done when it has logged."""
+        return self.start("sh", "-c", first + PRELUDE + rest, **options)
 
     @property
     def log(self) -> list[str]:
@@ -305,6 +305,10 @@ while :; do sleep 0.05; done
             temporary.rename(self.registry)
 
         GuardedFile(real_ports(), str(self.registry)).run(replace)
+
+    def calm(self) -> None:
+        """Wait until nobody is in the guard. A COMMAND starts inside, and who has started it leaves a moment later."""
+        until(lambda: not any(".transaction" in path.name for path in self.registry.parent.iterdir()))
 
     def stop(self, lead: Lead) -> None:
         """Stop a supervisor, and not inside the guard."""

@@ -331,7 +331,7 @@ def test_what_outlived_its_committer_keeps_later_commits_out(commits: Commits) -
 def test_a_stopped_committer_holds_everybody_up_until_it_runs(commits: Commits) -> None:
     """DESIGN 2, the last paragraph: whoever waits hears its pid; nothing runs beside its command."""
     epoch = commits.own()
-    done = commits.shell(epoch, 'echo "it $$" >> $LOG; exec sleep 100', timeout=0.5)
+    done = commits.shell(epoch, 'echo "it $$" >> $LOG; exec sleep 100', timeout=2)
     commits.pid("it")
     done.kill(signal.SIGSTOP)
     late = commits.start(epoch, "touch", str(commits.root / "late"))

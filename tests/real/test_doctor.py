@@ -65,6 +65,7 @@ def tree(directory: Path) -> dict[str, bytes | str]:
 def test_a_leader_is_shown_with_its_guardian_and_its_command(leads: Leads, capsys: pytest.CaptureFixture[str]) -> None:
     lead = leads.shell(lease=60)
     _, command = leads.ran(1)
+    leads.calm()
     found = seen(capsys, leads.directory, "--lease", "60")
     (key,) = found["keys"]
     assert (lead.pid, "running", 1) == (key["owner"]["pid"], key["owner"]["process"], key["epoch"])
@@ -78,8 +79,7 @@ def test_a_leader_is_shown_with_its_guardian_and_its_command(leads: Leads, capsy
 def test_a_stopped_leader_is_said_to_be_stopped(leads: Leads, capsys: pytest.CaptureFixture[str]) -> None:
     lead = leads.shell(lease=60)
     leads.ran(1)
-    lead.kill(signal.SIGSTOP)
-    leads.until(lambda: leads.stopped(lead.pid))
+    leads.stop(lead)
     said = text(capsys, "status", str(leads.directory), "--lease", "60")
     assert f"pid {lead.pid} (stopped" in said
     assert f"kill -CONT {lead.pid}" in said
@@ -96,6 +96,8 @@ def test_status_says_why_nobody_starts_when_the_guardian_is_stopped(
     leads.until(lambda: leads.stopped(guardian))
     leader.kill()
     leads.until(lambda: (leads.entry() or {}).get("leaderEpoch") == 2)
+    second.says("waiting for the lock")
+    leads.calm()
     said = text(capsys, "status", str(leads.directory), "--lease", "60")
     assert "COMMAND of epoch 1, which is over, keeps" in said
     assert f"pid {second.pid}, which leads, starts its own when that ends" in said
@@ -105,12 +107,14 @@ def test_status_says_why_nobody_starts_when_the_guardian_is_stopped(
     assert {guardian, command} <= {holder["pid"] for holder in work["holders"]}
     os.kill(guardian, signal.SIGCONT)
     leads.ran(2)
+    leads.calm()
     leads.until(lambda: seen(capsys, leads.directory, "--lease", "60")["work"][0]["orphaned"] is False)
 
 
 def test_a_doctor_moves_nothing_from_under_a_leader(leads: Leads, capsys: pytest.CaptureFixture[str]) -> None:
     lead = leads.shell(lease=60)
     leads.ran(1)
+    leads.calm()
     threads = leads.registry.with_name("state.json")
     threads.write_text("{torn")
     assert 1 == tenure("doctor", str(leads.directory), "--lease", "60")
@@ -119,7 +123,7 @@ def test_a_doctor_moves_nothing_from_under_a_leader(leads: Leads, capsys: pytest
     assert "nothing was changed" in said
     assert "{torn" == threads.read_text()
     lead.kill()
-    leads.until(lambda: leads.gone(lead.pid))
+    lead.ends()
     assert 0 == tenure("doctor", str(leads.directory), "--lease", "60")
     assert not threads.exists()
 

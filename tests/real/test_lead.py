@@ -69,7 +69,7 @@ def test_a_standby_leads_when_the_leader_has_ended(leads: Leads) -> None:
 @pytest.mark.parametrize(("number", "name"), [(signal.SIGTERM, "TERM"), (signal.SIGINT, "INT"), (signal.SIGHUP, "HUP")])
 def test_a_signal_is_passed_on(leads: Leads, number: int, name: str) -> None:
     """COMMAND decides what comes of it, and its status is the status."""
-    leader = leads.shell(f'trap "exit 7" {name}; while :; do sleep 0.02; done')
+    leader = leads.shell("while :; do sleep 0.02; done", first=f'trap "exit 7" {name}')
     leads.ran(1)
     leader.kill(number)
     assert leader.ends() == 7
@@ -149,7 +149,7 @@ def test_a_foreign_leader_that_dies(leads: Leads) -> None:
     leads.write({"default": {"pid": holder, "instanceId": "foreign", "heartbeatMs": int(time.time() * 1000)}})
     leads.shell(lease=60).says(f"standing by behind pid {holder}")
     os.kill(holder, signal.SIGKILL)
-    leads.ran(1, patience=10)
+    leads.ran(1)
 
 
 def test_one_lead_in_another(leads: Leads) -> None:
@@ -190,7 +190,7 @@ def test_profiles_lead_beside_each_other(leads: Leads) -> None:
 
 def test_a_lease_is_kept_through_a_busy_guard(leads: Leads) -> None:
     """A guard that another holds for a while is waited for; who stands by waits as well."""
-    leader, second = leads.pair(lease=2)
+    leader, second = leads.pair(lease=5)
     holder = leads.holder()
     leads.never(lambda: leads.gone(leads.runs[0][1]), 0.8)
     leader.kill()
@@ -202,11 +202,11 @@ def test_a_lease_is_kept_through_a_busy_guard(leads: Leads) -> None:
 
 def test_an_end_while_the_guard_is_held(leads: Leads) -> None:
     """A release that cannot be waits as long as the lease, not longer."""
-    leader = leads.shell("while [ ! -e $TENURE_DIR/end ]; do sleep 0.02; done; exit 8")
+    leader = leads.shell("while [ ! -e $TENURE_DIR/end ]; do sleep 0.02; done; exit 8", lease=2)
     leads.ran(1)
     holder = leads.holder()
     (leads.directory / "end").touch()
-    assert leader.ends(patience=10) == 8
+    assert leader.ends() == 8
     assert not leads.gone(holder)
 
 

@@ -23,7 +23,7 @@ def test_the_successor_of_a_killed_leader(leads: Leads) -> None:
     """A proven death is enough: no lease is waited for, and the old COMMAND is gone before the next starts."""
     leader, second = leads.pair(lease=60)
     leader.kill()
-    leads.ran(2, patience=10)
+    leads.ran(2)
     second.says("leading with epoch 2")
     assert leads.gone(leads.runs[0][1])
     assert not leads.two
@@ -109,7 +109,7 @@ def test_the_group_of_a_killed_guardian_is_ended(leads: Leads) -> None:
 
 def test_signals_reach_a_command_without_guardian(leads: Leads) -> None:
     """The supervisor passes them on itself."""
-    leader = leads.shell('trap "exit 9" TERM; while :; do sleep 0.02; done')
+    leader = leads.shell("while :; do sleep 0.02; done", first='trap "exit 9" TERM')
     leads.ran(1)
     os.kill(leader.guardian, signal.SIGKILL)
     leader.says("looks after pid")
