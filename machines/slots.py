@@ -51,7 +51,8 @@ def begin(
 ) -> tuple[Board, Pending] | Denied:
     """Pick a slot, a target and a name for `wish`, and hold them while provisioning is under way.
 
-    A profile's own record keeps all three. Else each wish is granted if it is free, then what is remembered of the
+    A follower that leads now keeps the three that it had, under the leader's profile (S32, A55). Else a profile's own
+    record keeps all three. Else each wish is granted if it is free, then what is remembered of the
     profile, then the ring. Another's record gives way only to its own process, or when its process is proven dead and
     the wish names its target: naming somebody else's thread takes nothing (L16). The letter of one proven dead is given
     out when no other is free, and its record goes at once. Denied: provisioning of this profile is under way under the
@@ -61,7 +62,7 @@ def begin(
         return Denied("provisioning of this profile is under way")
     board = attrs.evolve(board, pendings=tuple(p for p in board.pendings if p.wish.key != wish.key))
     gone = frozenset(dead)
-    own = record_of(board, wish.key) or _yielding(board, wish, gone)
+    own = _promoted(board, wish) or record_of(board, wish.key) or _yielding(board, wish, gone)
     rest = board if own is None else _without(board, own)
     if own is not None and own.target in targets(rest, now_ms):
         own, rest = None, board
@@ -181,6 +182,16 @@ def tidy(board: Board, dead: Iterable[str], now_ms: int) -> Board:
 
 
 # -- inside ------------------------------------------------------------
+
+
+def _promoted(board: Board, wish: Wish) -> Record | None:
+    """The thread that a leader had as a follower: it was its own to the last, and an earlier leader's was not."""
+    if wish.kind != "leader" or wish.process is None:
+        return None
+    return next(
+        (r for r in board.records if r.kind != "leader" and r.instance == wish.instance and r.process == wish.process),
+        None,
+    )
 
 
 def _yielding(board: Board, wish: Wish, dead: frozenset[str]) -> Record | None:

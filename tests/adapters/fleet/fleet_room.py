@@ -162,10 +162,10 @@ class House:
         self._open.append(leader.close)
         return chief
 
-    async def led(self, pid: int = 50, **more: Any) -> Chief:
+    async def led(self, pid: int = 50, *, binding: Binding | None = None, **more: Any) -> Chief:
         """A leader that is open."""
         chief = self.chief(pid, **more)
-        await chief.leader.open(chief.own.epoch or 0, None)
+        await chief.leader.open(chief.own.epoch or 0, binding)
         return chief
 
     def follower(self, pid: int, *, activation: int = 1, parent: int | None = None, **more: Any) -> Hand:

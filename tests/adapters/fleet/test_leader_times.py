@@ -297,3 +297,24 @@ def test_many_at_once(house: House) -> None:
             assert not isinstance(found[0], RefusedBy)
 
     run(story())
+
+
+def test_a_promoted_follower_keeps_its_place(house: House) -> None:
+    """Slot, thread and name are those of its registration, not those of the leader that died (A55, S32)."""
+
+    async def story() -> None:
+        async with house:
+            first = await house.led()
+            hand = await joined(house, first)
+            other = await joined(house, first, 102)
+            await first.leader.close()
+            hand.follower.leave()
+            second = await house.led(101, epoch=2, binding=hand.follower.binding)
+            assert second.leader.binding == hand.follower.binding
+            await until(lambda: other.lost)
+            found = await other.follower.register(second.entry(), None)
+            assert isinstance(found, Accepted)
+            assert found.binding.slot == "C"
+            assert {record.key for record in second.local.board.records} == {"cwd:/bot", "manual:1102:start:70"}
+
+    run(story())
