@@ -51,7 +51,7 @@ CONFIGS: Mapping[str, Config] = {
     "joining": _config("a b", "die refuse tear", 1, joining="b"),
     "late": _config("a b", "hang late", 1),
     "pair": _config("a b", "die fail hang", 2),
-    "slotless": _config("a z", "die hang", 2),
+    "slotless": _config("a z", "die fail", 2),
     "all": _config("a b", "die fail hang left reload session stop", 2),
 }
 """The configurations of the manifest by name; each equals `spec/Succession_<name>.cfg`."""

@@ -115,9 +115,9 @@ def test_all_stand_at_once() -> None:
 
 def test_all_wait_for_a_favourite_that_is_dead() -> None:
     """A56, V6."""
-    told, states = story("pair", "EventuallyOneLeader_V6", "one_grace_is_enough")
+    told, states = story("slotless", "EventuallyOneLeader_V6", "one_grace_is_enough")
 
-    assert "deferring" == states[-1].node["b"].phase
+    assert "deferring" == states[-1].node["z"].phase
     assert "TimeUp" in names(told)
 
 
