@@ -40,8 +40,10 @@ from tenure.adapters.bus.protocol import (
 )
 from tenure.adapters.errors import TenureError
 from tenure.adapters.fleet.asking import NoAck, acknowledged
+from tenure.adapters.fleet.bounds import implausible
 from tenure.adapters.fleet.places import wire_target
-from tenure.adapters.fleet.routing import Live, No, Routing
+from tenure.adapters.fleet.routing import No, Routing
+from tenure.adapters.fleet.routing_steps import Live
 from tenure.adapters.ports import Ports
 from tenure.machines.chart import Refused
 from tenure.machines.request_ledger import Outcome
@@ -89,18 +91,20 @@ class Requests:
         protocol: ProtocolIdentity,
         *,
         view: Callable[[], FleetView],
+        endpoint: str,
         socket_of: Callable[[str], str],
         leg_ms: float,
         serve: Serve | None = None,
         authorise: Authorise = nobody_is_barred,
         client: Client | None = None,
     ) -> None:
-        """`socket_of`: where an instance listens that has not said where. `leg_ms`: how long a follower may take to
-        answer what is sent to it: as long as its asker waits, and not one second (L11)."""
+        """`endpoint` is the leader's own. `socket_of`: where an instance listens that has not said where. `leg_ms`: how
+        long a follower may take to answer what is sent to it: as long as its asker waits, and not one second (L11)."""
         self._ports = ports
         self._routing = routing
         self._protocol = protocol
         self._view = view
+        self._endpoint = endpoint
         self._socket_of = socket_of
         self._leg_ms = leg_ms
         self._serve = serve
@@ -129,6 +133,8 @@ class Requests:
     async def _register(self, request: Register, peer: Peer) -> Done[Ack]:
         registration = request.registration
         judged = compatible(self._protocol, registration.protocol)
+        if wrong := implausible(registration, self._endpoint):
+            return _no(acks.register_refused(request, self._protocol, wrong))
         try:
             answer = await self._routing.register(
                 registration,
@@ -181,10 +187,15 @@ class Requests:
             ack = await self._serve(request, route)
         except TenureError as error:
             return _no(acks.refused(request, str(error)))
+        if not self._routing.leads():
+            # Under an epoch that is over nothing is acknowledged; that it was not done is not known either.
+            why = "this process does not lead any more"
+            method = request.method if isinstance(request, CallApi) else request.KIND
+            return Done(acks.commit_unknown(request, method, why), "unknown")
         return Done(ack, _outcome(ack))
 
     def _status(self, request: TenureStatus) -> Done[Ack]:
-        if self._routing.phase != "serving" or self._routing.epoch_now() != self._routing.data.epoch:
+        if not self._routing.leads():
             return _no(acks.refused(request, "this process does not lead any more"))
         return Done(acks.fleet(request, self._view()), "done")
 

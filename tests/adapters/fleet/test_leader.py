@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import attrs
 import pytest
 
 from tenure.adapters.bus import acks
-from tenure.adapters.bus.endpoint_paths import follower_path
+from tenure.adapters.bus.endpoint_paths import follower_path, leader_path
 from tenure.adapters.bus.envelopes import (
     Ack,
     TenureStatus,
@@ -249,5 +250,44 @@ def test_the_same_request_again_joins_or_repeats(house: House) -> None:
             other = await chief.send(register("101:1:1", thread_name="else"))
             assert other.error is not None
             assert other.error.code == "request-id-collision"
+
+    run(story())
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"instance_id": ""},
+        {"instance_id": "i" * 10_000},
+        {"profile_key": "k" * 100_000},
+        {"thread_name": "n" * 100_000},
+        {"bus_socket_path": "relative.sock"},
+        {"bus_socket_path": "/a\0b"},
+        {"bus_socket_path": "/" + "p" * 10_000},
+        {"bus_socket_path": "/\ud800"},
+    ],
+)
+def test_what_would_be_kept_and_connected_to_is_bounded(house: House, fields: dict[str, Any]) -> None:
+    """Refused before anything is provisioned."""
+
+    async def story() -> None:
+        async with house:
+            chief = await house.led()
+            ack = await chief.send(register("101:1:1", **fields))
+            assert not ack.ok
+            assert "registration" in (ack.message or "")
+            assert len(chief.local.board.records) == 1
+
+    run(story())
+
+
+def test_work_never_comes_back_to_its_leader(house: House) -> None:
+    """A follower that names the leader's own endpoint is refused."""
+
+    async def story() -> None:
+        async with house:
+            chief = await house.led()
+            for path in (house.path, house.path.replace("/bus", "//bus"), leader_path(house.directory, "default")):
+                assert not (await chief.send(register("101:1:1", bus_socket_path=path))).ok
 
     run(story())

@@ -8,14 +8,17 @@ from pathlib import Path
 
 import pytest
 
+from tenure.adapters.bus import acks
 from tenure.adapters.bus.endpoint_paths import endpoint_path, follower_path
 from tenure.adapters.bus.envelopes import (
+    Ack,
     Heartbeat,
     TenureStatus,
 )
 from tenure.adapters.errors import TenureError
 from tenure.adapters.fleet.outcomes import Accepted, RefusedBy
 from tenure.adapters.fleet.projection import look
+from tenure.adapters.fleet.requests import Asked, Route
 from tenure.machines.follower_messages import Binding
 from tests.adapters.fleet.envelopes_of import asks, register, works
 from tests.adapters.fleet.fleet_room import House, joined, run, until
@@ -316,5 +319,51 @@ def test_a_promoted_follower_keeps_its_place(house: House) -> None:
             assert isinstance(found, Accepted)
             assert found.binding.slot == "C"
             assert {record.key for record in second.local.board.records} == {"cwd:/bot", "manual:1102:start:70"}
+
+    run(story())
+
+
+def test_deposed_while_it_does_what_it_was_asked(house: House) -> None:
+    """It was done, or not: under an epoch that is over nothing is acknowledged, and nobody is to repeat it."""
+
+    async def story() -> None:
+        asked, done = asyncio.Event(), asyncio.Event()
+
+        async def serve(request: Asked, route: Route) -> Ack:
+            asked.set()
+            await done.wait()
+            return acks.done(request)
+
+        async with house:
+            chief = await house.led(serve=serve)
+            hand = await joined(house, chief)
+            call = asks(str(hand.follower.generation))[2]
+            sent = asyncio.ensure_future(chief.send(call))
+            await asked.wait()
+            chief.own.epoch = None
+            done.set()
+            ack = await sent
+            assert (ack.ok, ack.error and ack.error.code) == (False, "commit-unknown")
+
+    run(story())
+
+
+def test_who_may_not_ask_is_refused_before_it_is_done(house: House) -> None:
+    """The hook of annex B, after the registration is found to stand."""
+
+    async def story() -> None:
+        done: list[Asked] = []
+
+        async def serve(request: Asked, route: Route) -> Ack:
+            done.append(request)
+            return acks.done(request)
+
+        async with house:
+            chief = await house.led(serve=serve, authorise=lambda request, route: "not yours" if done else None)
+            hand = await joined(house, chief)
+            first, second = asks(str(hand.follower.generation))[2:4]
+            assert (await chief.send(first)).ok
+            ack = await chief.send(second)
+            assert (ack.ok, ack.message, len(done)) == (False, "not yours", 1)
 
     run(story())
