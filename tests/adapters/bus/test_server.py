@@ -146,6 +146,49 @@ def test_who_asks_may_close_its_half() -> None:
     run(main())
 
 
+def test_half_a_connection_has_all_of_its_lines_answered() -> None:
+    """More than one turn's, none of which is a request; and an answer longer than the kernel takes at once."""
+
+    async def main() -> None:
+        async with serving(limits=attrs.evolve(SMALL, owed_bytes=2_000_000)) as (_, path, handler):
+            with Rude(path) as peer:
+                peer.send(b"no\n" * 50)
+                peer.half_close()
+                await until(peer.over)
+                assert [INVALID] * 50 == peer.lines()
+            handler.answers[b"x"] = b"y" * 1_000_000
+            with Rude(path) as peer:
+                peer.send(b"x\n")
+                peer.half_close()
+                await until(lambda: handler.asked)
+                await turns()
+                await until(peer.over)
+                assert [b"y" * 1_000_000] == peer.lines()
+
+    run(main())
+
+
+def test_a_connection_has_so_many_requests_and_no_more() -> None:
+    """What follows waits in the kernel."""
+
+    async def main() -> None:
+        async with serving() as (_, path, handler):
+            for line in (b"1", b"2", b"3"):
+                handler.hold(line)
+            with Rude(path) as peer:
+                peer.send(b"1\n2\n3\n")
+                await until(lambda: 2 == len(handler.asked))
+                await turns()
+                assert 2 == len(handler.asked)
+                handler.let(b"2")
+                await until(lambda: 3 == len(handler.asked))
+                handler.let(b"1")
+                handler.let(b"3")
+                await until(lambda: 3 == len(peer.lines()))
+
+    run(main())
+
+
 def test_a_request_goes_on_when_its_asker_leaves() -> None:
     """It may ask again for the same, and is given the same by the ledger."""
 
@@ -285,6 +328,20 @@ def test_a_stop_in_the_middle_of_accepting() -> None:
             for peer in peers:
                 peer.close()
         gc.collect()
+
+    run(main())
+
+
+def test_a_stop_does_not_wait_for_who_does_not_read() -> None:
+    async def main() -> None:
+        async with serving(limits=attrs.evolve(SMALL, owed_bytes=2_000_000)) as (server, path, handler):
+            handler.answers[b"x"] = b"y" * 1_000_000
+            with Rude(path) as peer:
+                peer.send(b"x\n")
+                await until(lambda: server.owing)
+                await done(server.stop())
+                await until(peer.over)
+                assert len(peer.read()) < 1_000_000
 
     run(main())
 

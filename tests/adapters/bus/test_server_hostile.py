@@ -88,6 +88,27 @@ def test_the_sender_of_an_over_long_line_may_finish_before_it_reads() -> None:
     run(main())
 
 
+def test_what_follows_an_over_long_line_is_thrown_away_whatever_else_waits() -> None:
+    """Its process is at its bound by other connections: nothing more is read from those, but here nothing is kept."""
+
+    async def main() -> None:
+        async with serving() as (server, path, handler):
+            for number in range(4):
+                handler.hold(b"%d" % number)
+            with Rude(path) as long, Rude(path) as one, Rude(path) as two:
+                await long.send_all(b"x" * 5_000)
+                await until(lambda: [INVALID] == long.lines())
+                one.send(b"0\n1\n")
+                two.send(b"2\n3\n")
+                await until(lambda: 4 == len(handler.asked))
+                await long.send_all(b"x" * 2_000_000)
+                assert 1 == server.statistics().too_long
+                for number in range(4):
+                    handler.let(b"%d" % number)
+
+    run(main())
+
+
 def test_who_goes_on_sending_is_cut() -> None:
     async def main() -> None:
         async with serving() as (server, path, _):
@@ -186,6 +207,22 @@ def test_a_line_that_never_ends_is_ended() -> None:
                 await until(peer.over)
                 assert [INVALID] == peer.lines()
             assert 1 == server.statistics().stalled
+
+    run(main())
+
+
+def test_every_line_has_its_own_time() -> None:
+    async def main() -> None:
+        async with serving() as (server, path, _):
+            with Rude(path) as peer:
+                for count in range(1, 5):
+                    peer.send(b"o")
+                    await turns(5)
+                    wait(9)
+                    server.sweep()
+                    peer.send(b"ne\n")
+                    await until(lambda count=count: count == len(peer.lines()))
+                assert [b"one"] * 4 == peer.lines()
 
     run(main())
 

@@ -82,6 +82,30 @@ def test_nobody_passes_one_who_waits_for_everybody() -> None:
     assert [3, 4] == asking.granted
 
 
+def test_nor_when_something_is_given_back() -> None:
+    """Too little for the one who waits longest is kept for it."""
+    asking = Asking(10)
+    asking.ask(1, 0, 3)
+    asking.ask(2, 0, 1)
+    asking.ask(3, 1, 4)
+    asking.ask(4, 2, 5)
+    asking.ask(5, 2, 2)
+    asking.give(2)
+    assert [] == asking.granted
+    asking.give(1)
+    assert [4] == asking.granted
+
+
+def test_who_has_its_share_is_passed_when_something_is_given_back() -> None:
+    asking = Asking(10)
+    asking.ask(1, 0, 5)
+    asking.ask(2, 1, 5)
+    asking.ask(3, 0, 1)
+    asking.ask(4, 2, 1)
+    asking.give(2)
+    assert [4] == asking.granted
+
+
 def test_who_is_forgotten_keeps_nobody_waiting() -> None:
     asking = Asking(10)
     asking.ask(1, 0, 4)

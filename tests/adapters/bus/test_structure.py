@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from tenure.adapters.bus.structure import outside_strings
 
 MiB = 2**20
+TEXTS = st.text('"\\\n,{a€') | st.text()
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    st.none() | st.booleans() | st.integers() | TEXTS,
+    lambda inner: st.lists(inner) | st.dictionaries(TEXTS, inner),
     max_leaves=20,
 )
 
