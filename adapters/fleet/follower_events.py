@@ -25,8 +25,9 @@ _ACTIONS: Final[dict[type[own.Happening], str]] = {
     own.SessionChanged: "Session",
     own.Ask: "Ask",
     own.Deliver: "Deliver",
+    own.ReplaceTarget: "Deliver",
 }
-"""A stop is a death, or a reload, of that instance: the environment's. A new thread is no step of the module."""
+"""A stop is a death, or a reload, of that instance: the environment's."""
 _CALLS: Final[dict[type[own.Happening], str]] = {
     own.RegisterFailed: "register",
     own.BeatFailed: "beat",

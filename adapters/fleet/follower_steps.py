@@ -192,7 +192,7 @@ class FollowerSteps:
             await asyncio.sleep(self._timings.heartbeat_ms / 1000)
             if self.data.generation == generation:
                 self._offer(own.Tick())
-                await self._receiver.heal()
+                self._receiver.heal_soon()
 
     async def _beat(self, generation: Generation) -> None:
         link = self._link

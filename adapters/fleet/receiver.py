@@ -33,6 +33,7 @@ class Receiver:
         self._desk = Desk(ports, secret=secret, handle=handle, limits=limits)
         self._endpoint = Endpoint(path, self._desk.server)
         self._starting: asyncio.Task[None] | None = None
+        self._healing: asyncio.Task[None] | None = None
         self._stopped = False
 
     async def start(self) -> None:
@@ -47,13 +48,19 @@ class Receiver:
             self._starting.add_done_callback(self._started)
         await asyncio.shield(self._starting)
 
-    async def heal(self) -> None:
-        """Publish it again where its path vanished (A61). What stands in the way is noted."""
+    def heal_soon(self) -> None:
+        """Publish it again where its path vanished (A61), while heartbeats go on. What stands in the way is noted."""
+        if self._healing is None and self._endpoint.missing():
+            self._healing = asyncio.ensure_future(self._heal())
+
+    async def _heal(self) -> None:
         try:
             if await self._endpoint.heal():
                 tell(self._ports, "fleet", "healed", path=self.path)
         except TenureError as error:
             tell(self._ports, "fleet", "heal", error=str(error))
+        finally:
+            self._healing = None
 
     async def stop(self) -> None:
         """End it, within `STOP_S`, whatever its handlers do; a cancellation of the caller does not keep it from
@@ -61,6 +68,8 @@ class Receiver:
         self._stopped = True
         if self._starting is not None:
             self._starting.cancel()
+        if self._healing is not None:
+            self._healing.cancel()
         self._desk.close()
         ending = asyncio.ensure_future(self._endpoint.stop())
         await asyncio.wait([ending], timeout=STOP_S)

@@ -219,8 +219,8 @@ class Requests:
             return acks.refused(work, f"the follower did not answer: {ack.text}")
         if not ack.ok:
             return ack
-        again = self._routing.heartbeat(instance, generation)
-        return self._stale(work, instance, again.guards) if isinstance(again, Refused) else ack
+        late = self._routing.heard(instance, generation)
+        return ack if late is None else self._stale(work, instance, late.guards)
 
     # -- inside -------------------------------------------------------------------------------------------------------
 

@@ -87,7 +87,9 @@ class Routing(RoutingSteps):
                 begun.extend((o, word) for o in answer.outputs if isinstance(o, own.Provision))
             return answer
 
-        answer = await self._turns.take(key, offer)
+        # What is refused whenever it comes need not wait for that.
+        hopeless = not compatible or registration.registration_generation is None
+        answer = await (offer() if hopeless else self._turns.take(key, offer))
         if isinstance(answer, Refused):
             return _no(answer)
         provision, word = begun[0]

@@ -134,11 +134,13 @@ class RoutingSteps:
 
     # -- the machine --------------------------------------------------------------------------------------------------
 
-    def offer(self, message: own.Happening) -> Answer:
-        """Tell the machine; what is over is told on at once. A refusal changes nothing."""
+    def offer(self, message: own.Happening, *, recorded: bool = True) -> Answer:
+        """Tell the machine; what is over is told on at once. A refusal changes nothing. `recorded`: it is a step of the
+        twin."""
         phase, data = self.phase, self.data
         answer = step(ROUTES, phase, data, message)
-        self._events.told(message, answer, data, phase)
+        if recorded:
+            self._events.told(message, answer, data, phase)
         if isinstance(answer, Refused):
             return answer
         self.phase, self.data = answer.phase, answer.data
@@ -171,6 +173,12 @@ class RoutingSteps:
         if isinstance(answer, Refused):
             return answer
         return next((o.roster for o in answer.outputs if isinstance(o, own.Acknowledge)), ())
+
+    def heard(self, instance: str, generation: str | None) -> Refused | None:
+        """That registration has answered; None where it stands. It was heard when work was sent to it, so this is no
+        step of its own."""
+        answer = self.offer(own.Heartbeat(instance, generation, self._epoch(), self.now()), recorded=False)
+        return answer if isinstance(answer, Refused) else None
 
     def ask(self, instance: str, generation: str | None) -> Entry | Refused:
         """The route of a registration that stands, for a request of its own."""
