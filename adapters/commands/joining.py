@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import sys
 from pathlib import Path
@@ -11,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from tenure.adapters.commands.leading import open_if_closed
+from tenure.adapters.commands.lines import Lines
 from tenure.adapters.commands.root import app
 from tenure.adapters.errors import TenureError, printable
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from tenure.adapters.fleet.roles import Role
 
 _ENDING: Final = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+_BAD_INPUT: Final = 2
 
 
 @app.command()
@@ -52,6 +54,8 @@ def join(
     from tenure.adapters.fleet.member import Member
     from tenure.machines.thread_names import valid_name
 
+    for descriptor in range(3):
+        open_if_closed(descriptor)
     where = agent_directory(directory)
     registry_key(profile)
     if name is not None and not valid_name(name):
@@ -65,48 +69,82 @@ def join(
     timings = DEFAULT.scaled(lease * 1000 / DEFAULT.stale_ms)
 
     async def run() -> int:
-        ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        member = Member(
-            where, profile=profile, name=name, ports=ports, timings=timings, on_role=lambda role: _print(role, ended)
-        )
-        return await _until_ended(member, ended, goodbye)
+        console = _Console()
+        member = Member(where, profile=profile, name=name, ports=ports, timings=timings, on_role=console.says)
+        return await _until_ended(member, console, goodbye)
 
-    raise typer.Exit(asyncio.run(run()))
+    status = asyncio.run(run())
+    if recorder is not None:
+        recorder.close()
+    raise typer.Exit(status)
 
 
-async def _until_ended(member: Member, ended: asyncio.Future[int], goodbye: bool) -> int:
-    """Be a member until a signal comes; the exit status."""
+class _Console:
+    """What a person reads, and why it ends."""
+
+    def __init__(self) -> None:
+        self.ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self.error = ""
+        self._lines = Lines(self._cannot_write)
+        self._member = False
+        """It was one once."""
+        self._said: set[str] = set()
+        """What was said since it was one last."""
+
+    def end(self, status: int, error: str = "") -> None:
+        """The first reason counts."""
+        if not self.ended.done():
+            self.error = error
+            self.ended.set_result(status)
+
+    def says(self, role: Role) -> None:
+        """One line for each change. What is tried again and again is said once, until something has come of it."""
+        from tenure.adapters.fleet.roles import Seeking
+
+        text = str(role)
+        if self.error and not self._member:
+            return
+        if not isinstance(role, Seeking):
+            self._member = True
+            self._said.clear()
+        elif role.mend and not self._member:
+            # It has never got as far as being a member: more likely a mistake than a mishap.
+            self.end(_BAD_INPUT, role.error)
+            return
+        elif text in self._said:
+            return
+        else:
+            self._said.add(text)
+        self._lines.write(text)
+
+    def _cannot_write(self, error: OSError) -> None:
+        if isinstance(error, BrokenPipeError):
+            self.end(128 + signal.SIGPIPE)  # nobody reads any more
+        else:
+            self.end(_BAD_INPUT, f"standard output: {error.strerror}")
+
+
+async def _until_ended(member: Member, console: _Console, goodbye: bool) -> int:
+    """Be a member until a signal comes, or nobody reads; the exit status."""
     loop = asyncio.get_running_loop()
     for number in _ENDING:
         if signal.getsignal(number) != signal.SIG_IGN:
-            loop.add_signal_handler(number, _end, ended, 128 + number)
+            loop.add_signal_handler(number, console.end, 128 + number)
     async with member:
         joining = asyncio.ensure_future(member.join())
-        waiting: tuple[asyncio.Future[Role], asyncio.Future[int]] = (joining, ended)
+        waiting: tuple[asyncio.Future[Role], asyncio.Future[int]] = (joining, console.ended)
         await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
         if joining.done():
             joining.result()
-        status = await ended
-        joining.cancel()
+        status = await console.ended
         why = await member.leave(goodbye=goodbye)
-        if why:
-            sys.stderr.write(f"tenure: the goodbye was not confirmed: {printable(why)}\n")
+        await asyncio.wait([joining])
+    if why:
+        _say(f"the goodbye was not confirmed: {why}")
+    if console.error:
+        raise TenureError(console.error)
     return status
 
 
-def _end(ended: asyncio.Future[int], status: int) -> None:
-    if not ended.done():
-        ended.set_result(status)
-
-
-def _print(role: Role, ended: asyncio.Future[int]) -> None:
-    try:
-        sys.stdout.write(f"{printable(str(role))}\n")
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # Nobody reads any more. What Python still has is not to be written at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        _end(ended, 128 + signal.SIGPIPE)
-    except OSError as error:
-        sys.stderr.write(f"tenure: standard output: {error.strerror}\n")
-        _end(ended, 2)
+def _say(text: str) -> None:
+    sys.stderr.write(f"tenure: {printable(text)}\n")

@@ -56,7 +56,7 @@ def lead(
     from tenure.machines.lease import DEFAULT_KEY
 
     for descriptor in range(3):
-        _open_if_closed(descriptor)
+        open_if_closed(descriptor)
     where, key = agent_directory(directory), registry_key(profile)
     if not command:
         raise TenureError("lead: no COMMAND; say what to run: tenure lead DIR -- COMMAND...")
@@ -96,7 +96,7 @@ def lead(
     raise typer.Exit(Supervisor(real_ports(recorder=recorder), where, key, timings, work, to_stderr).run())
 
 
-def _open_if_closed(descriptor: int) -> None:
+def open_if_closed(descriptor: int) -> None:
     """A standard stream that somebody closed: else the lock would have its number, and COMMAND would write to it."""
     try:
         os.fstat(descriptor)

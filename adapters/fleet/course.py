@@ -95,6 +95,8 @@ class Course:
         self._jobs: set[asyncio.Task[None]] = set()
         self._call: asyncio.Task[None] | None = None
         """The registration or election that is under way, or the last one."""
+        self._begun: list[asyncio.Task[None]] = []
+        """The calls that may not have ended."""
         self._timer: Timer | None = None
 
     # -- news ---------------------------------------------------------------------------------------------------------
@@ -104,10 +106,8 @@ class Course:
         if self.phase == "idle":
             self.tell(own.Join(await self._moves.look()))
 
-    def saw(self, look: Look, problem: str = "") -> None:
+    def saw(self, look: Look) -> None:
         """A look was made."""
-        if problem:
-            self.error = problem
         self.tell(own.Saw(look))
 
     def lost(self, why: str) -> None:
@@ -124,10 +124,10 @@ class Course:
         return self.tell(own.Won(owned))
 
     def deposed(self, why: str = "") -> None:
-        """Leading has ended, for whatever reason."""
-        if self.phase == "leading":
+        """Leading has ended, for whatever reason; perhaps before the call that began it has come to its end here."""
+        if self.phase in ("starting", "leading"):
             self.error = why
-        self.tell(own.Deposed())
+        self.tell(own.ElectFailed() if self.phase == "starting" else own.Deposed())
 
     def serve_session(self, session: int) -> None:
         """Another session is served; 0 for none."""
@@ -192,15 +192,16 @@ class Course:
     # -- calls --------------------------------------------------------------------------------------------------------
 
     def _begin(self, call: Callable[[], Coroutine[object, object, None]]) -> None:
-        """Begin a call when the last one, which may have been given up, has come to its end."""
-        before = self._call
+        """Begin a call when those before it, which may have been given up, have come to their ends."""
+        before = [call for call in self._begun if not call.done()]
 
         async def after() -> None:
-            if before is not None and not before.done():
-                await asyncio.wait([before])
+            if before:
+                await asyncio.wait(before)
             await call()
 
         self._call = self.job(after())
+        self._begun = [*before, self._call]
 
     def _end_call(self) -> None:
         if self._call is not None:
@@ -209,8 +210,8 @@ class Course:
     async def _register(self, leader: int, binding: Binding) -> None:
         try:
             answer = await self._moves.register(leader, binding)
-        except TenureError as error:
-            answer = NotTaken(str(error))
+        except Exception as error:
+            answer = NotTaken(self._failed(error))
         if isinstance(answer, NotTaken):
             self.error = answer.text
             self.tell(own.RegisterFailed(leader))
@@ -220,19 +221,37 @@ class Course:
         self.heard(answer.roster, answer.binding)
 
     async def _elect(self, observed: int) -> None:
-        outcome, why = await self._moves.elect(observed)
+        try:
+            outcome, why = await self._moves.elect(observed)
+        except Exception as error:
+            outcome, why = "failed", self._failed(error)
         match outcome:
-            case "elected":
+            case "elected" if self.phase == "starting":
                 self.error = ""
                 self.tell(own.Started())
+            case "elected":
+                # It was over before it was known here. Whatever is left of it is given up.
+                await self._moves.resign()
+                self.tell(own.ElectFailed())
             case "denied":
+                self.error = why
                 self.tell(own.Denied())
             case "failed":
                 self.error = why
                 self.tell(own.ElectFailed())
 
     async def _look_after_loss(self) -> None:
-        self.tell(own.Lost(await self._moves.look()))
+        registrations = self.counts.registrations
+        look = await self._moves.look()
+        if registrations == self.counts.registrations:  # else another one is held by now
+            self.tell(own.Lost(look))
+
+    def _failed(self, error: Exception) -> str:
+        """Whatever a call raises, it has failed, and is tried again (K4)."""
+        if isinstance(error, TenureError):
+            return str(error)
+        self._on_fault(error)
+        return f"{type(error).__name__}: {error}"
 
     # -- tasks --------------------------------------------------------------------------------------------------------
 

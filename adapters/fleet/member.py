@@ -6,8 +6,8 @@ name through all of it (locks.md 12, bus.md b).
         await member.until_left()
 
 Which of the two it is, and what comes next, is decided by the machine of `tenure.machines.succession`, which `course`
-drives. Everything runs on one event loop, file work in threads. Each
-await of a caller may be cancelled: what the member is goes on without the caller.
+drives. Everything runs on one event loop, file work in threads. Each await of a caller may be cancelled: what the
+member is goes on without the caller.
 """
 
 from __future__ import annotations
@@ -15,33 +15,43 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from types import TracebackType
-from typing import Final, TypeVar
+from typing import Final
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from tenure.adapters.bus.endpoint_paths import endpoint_path, leader_path
 from tenure.adapters.bus.identities import new_secret
 from tenure.adapters.errors import TenureError
 from tenure.adapters.files.directory import AgentDirectory, registry_key
 from tenure.adapters.files.host import real_ports
-from tenure.adapters.files.lease import LeaseRuntime
-from tenure.adapters.files.process_state import ProcessState
+from tenure.adapters.files.lease import LeaseRuntime, NotOwner
+from tenure.adapters.files.process_state import ProcessState, process_state
 from tenure.adapters.files.timings import DEFAULT, Timings
 from tenure.adapters.fleet.course import Course
 from tenure.adapters.fleet.follower import Deliver, Follower
 from tenure.adapters.fleet.identity import own_identity
 from tenure.adapters.fleet.leader import Leader
+from tenure.adapters.fleet.mending import needs_a_person
 from tenure.adapters.fleet.moves import MemberMoves
 from tenure.adapters.fleet.provisioning import LocalProvisioning, Provisioning
 from tenure.adapters.fleet.roles import Following, Leading, Left, MemberStatistics, Role, Seeking
+from tenure.adapters.fleet.telling import Teller
 from tenure.adapters.fleet.watch import RegistryWatch
 from tenure.adapters.fleet.work import FleetWork, Run
 from tenure.adapters.ports import Ports, tell
 from tenure.adapters.runtime.aio import AsyncLeadership
-from tenure.adapters.runtime.outcomes import Elected, Failed, Lost, Outcome, Retired
+from tenure.adapters.runtime.outcomes import Elected, Failed, Lost, Outcome, Refused, Retired, Waiting
 from tenure.machines.follower_messages import Binding
 
-V = TypeVar("V")
+GOODBYE_S: Final = 5.0
+"""How long a goodbye waits for the leader to confirm it."""
+RELEASE_MS: Final = 3_000
+"""How long a member that leaves tries to give its lease up, once its work has ended. After that the lease passes, or
+the death of this process is seen."""
 
-_AVAILABLE: Final = ("following", "leading")
+_NO_LOOKS: Final = ("idle", "electing", "starting", "leading")
+"""Phases in which nothing is looked for."""
+_HERE: Final[WeakKeyDictionary[ProcessState, WeakValueDictionary[tuple[str, str], Member]]] = WeakKeyDictionary()
+"""The members of a process, by registry and key. One process is one member of a fleet: it has one lease there."""
 
 
 class Member:
@@ -63,16 +73,17 @@ class Member:
         timings: Timings = DEFAULT,
         process: ProcessState | None = None,
     ) -> None:
-        """`run(epoch)` is a coroutine that runs only while this process leads. `deliver` takes the work that the leader
-        sends to this process as a follower; without it such work is refused. `provisioning` gives slots, threads and
-        names where this process leads; local ones if not given. `on_role` is told of each change of `role`,
-        `on_available` of each beginning (True) and end (False) of leading or following; their exceptions are noted and
-        change nothing. Raises TenureError for a profile that is none."""
+        """`run(epoch)` is a coroutine that runs only while this process leads, and is cancelled when that ends; if it
+        returns or raises before, the lease is given up, and after one grace this process may lead again. `deliver`
+        takes the work that the leader sends to this process as a follower; without it such work is refused.
+        `provisioning` gives slots, threads and names where this process leads; local ones if not given. `on_role` is
+        told of each change of `role`, `on_available` of each beginning (True) and end (False) of leading or following;
+        their exceptions are noted and change nothing. `process`: as for the lease, for tests that play several
+        processes. Raises TenureError for a profile that is none."""
         self.ports = real_ports() if ports is None else ports
         self.directory = directory
         self.timings = timings
-        self._on_role = on_role
-        self._on_available = on_available
+        self._process = process
         key = registry_key(profile)
         secret = new_secret(self.ports.identities)
         self.lease = LeaseRuntime(
@@ -117,41 +128,48 @@ class Member:
             MemberMoves(self._watch, self.follower, self._leadership),
             self.identity.session,
             after_grace=self._after_grace,
-            on_step=self._announce,
+            on_step=self._step_taken,
             on_fault=self._fault,
         )
+        self._teller = Teller(self.ports, on_role, on_available, self._callback_failed)
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._role: Role = Seeking("idle")
-        self._changed = asyncio.Event()
-        self._closing: asyncio.Future[None] | None = None
+        self._stepped = asyncio.Event()
+        self._mend = False
+        """The last election failed for something that a person has to mend."""
+        self._closing: asyncio.Future[str] | None = None
+        self._over = False
 
     # -- verbs --------------------------------------------------------------------------------------------------------
 
     async def join(self) -> Role:
         """Join the fleet, and answer the first role: with a live leader `Following`, else `Leading` or, where another
-        was quicker, `Following` it. Cancelled, the member goes on joining; `leave` ends that."""
-        await self.course.join()
-        return await self._until(lambda: isinstance(self._role, Leading | Following | Left))
+        was quicker, `Following` it; `Left` for a member that leaves. What fails is tried again; `role` says what it is.
+        Cancelled, the member goes on joining; `leave` ends that."""
+        self._ready()
+        if self.phase == "idle":
+            await asyncio.shield(self.course.job(self.course.join()))
+        return await self._teller.until(lambda: isinstance(self.role, Leading | Following | Left))
 
     async def until_left(self) -> None:
-        """Wait until this member has left."""
-        await self._until(lambda: isinstance(self._role, Left))
+        """Wait until this member has left, and nothing of it is there any more."""
+        await self._teller.until(lambda: isinstance(self.role, Left))
 
     async def leave(self, *, goodbye: bool = False) -> str:
         """Leave the fleet: give the lease up, or the registration. With `goodbye` a follower first says so to its
         leader, which takes its thread away and frees its slot; without, the leader finds out, and slot and name are
-        kept for this terminal. Answers why a goodbye was not confirmed, "" when all is well. Not cancelled by the
-        cancellation of the caller."""
-        why = ""
-        if goodbye and self.phase == "following":
-            answer = await self.follower.disconnect()
-            why = answer if isinstance(answer, str) else ""
-        await self._close()
-        return why
+        kept for this terminal. Answers why a goodbye was not confirmed, "" when all is well.
+
+        It takes seconds at most, whatever hangs, but for a `run` that ignores its cancellation: that is waited for,
+        since nobody else may lead before. Cancelled, or called by `run`, which it cancels, the leaving goes on."""
+        self._ready()
+        return await asyncio.shield(self._leaving(goodbye))
 
     def serve_session(self, session: int) -> None:
         """The session of the host was replaced inside this process: `session` is served from now on, 0 for none. A
-        registration under way is begun again for it; a registration that is held is kept (bus.md b, row 13)."""
+        registration under way is begun again for it; a registration that is held is kept (bus.md b, row 13). Raises
+        TenureError for a number that is none."""
+        if session < 0:
+            raise TenureError(f"session {session}: give a positive number, or 0 for none")
         if session != 0:
             self.follower.set_session(session)
         self.course.serve_session(session)
@@ -164,12 +182,12 @@ class Member:
     @property
     def role(self) -> Role:
         """What this process is now."""
-        return self._role
+        return self._teller.role
 
     @property
     def available(self) -> bool:
         """It leads or follows."""
-        return self.phase in _AVAILABLE
+        return self._teller.available
 
     @property
     def epoch(self) -> int | None:
@@ -181,6 +199,8 @@ class Member:
         return self.course.counts.statistics(self.phase, self.available, self._watch.looks)
 
     async def __aenter__(self) -> Member:
+        """Raises TenureError where this process is a member already, and for a member that was one before."""
+        self._settle_in()
         self._loop = asyncio.get_running_loop()
         self._work.bind(self._loop)
         await self._leadership.__aenter__()
@@ -190,8 +210,16 @@ class Member:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Leave, without a goodbye, whatever happens to the caller meanwhile."""
-        await self._close()
+        """Leave, without a goodbye, whatever happens to the caller meanwhile: a cancellation goes on when it has left.
+        A fork does nothing of the kind."""
+        if self._forked():
+            return
+        leaving = self._leaving(False)
+        try:
+            await asyncio.shield(leaving)
+        except asyncio.CancelledError:
+            await asyncio.wait([leaving])
+            raise
 
     # -- leading ------------------------------------------------------------------------------------------------------
 
@@ -199,7 +227,7 @@ class Member:
         """The lease is won: what has to be there before the work."""
         saw = await asyncio.get_running_loop().run_in_executor(None, self.lease.check)
         if not self.course.won(owned=saw == "mine"):
-            raise TenureError(f"election with epoch {epoch}: this member does not stand for it any more")
+            raise NotOwner(f"election with epoch {epoch}: it is over, or this member does not stand for it any more")
         await self.leader.open(epoch, self.course.moving)
 
     async def _closes(self) -> None:
@@ -209,86 +237,139 @@ class Member:
 
     async def _look_on(self) -> None:
         while self.phase != "ended":
+            self._stepped.clear()
+            if self.phase in _NO_LOOKS:
+                await self._stepped.wait()
+                continue
             seen = await self._watch.news()
-            if self.phase not in ("idle", "electing", "starting", "leading", "ended"):
-                self.course.saw(seen.look, seen.problem)
+            if self.phase not in _NO_LOOKS:
+                self.course.saw(seen.look)
 
     def _lost(self, binding: Binding, why: str) -> None:
         self.course.lost(why)
+        self._announce()
 
     def _follower_changed(self) -> None:
         self.course.heard(self.follower.roster, self.follower.binding)
 
     def _heard_of(self, outcome: Outcome) -> None:
-        """Leading came to an end without being asked to."""
+        """What came of an election, and that leading has ended."""
+        if isinstance(outcome, Elected | Failed | Refused):  # others follow upon these
+            self._mend = isinstance(outcome, Failed) and needs_a_person(outcome.cause)
         if not isinstance(outcome, Elected):
             self.course.deposed(str(outcome) if isinstance(outcome, Lost | Failed | Retired) else "")
 
     # -- telling others -----------------------------------------------------------------------------------------------
 
-    def _announce(self) -> None:
-        role = self._now()
-        if role == self._role:
-            return
-        was = isinstance(self._role, Leading | Following)
-        self._role = role
-        self._changed.set()
-        self._changed = asyncio.Event()
-        self._call_back(self._on_role, role)
-        available = isinstance(role, Leading | Following)
-        if available != was:
-            self._call_back(self._on_available, available)
+    def _step_taken(self) -> None:
+        self._stepped.set()
+        self._announce()
 
-    def _call_back(self, callback: Callable[[V], None] | None, value: V) -> None:
-        try:
-            if callback is not None:
-                callback(value)
-        except Exception as error:
-            self.course.counts.callback_errors += 1
-            tell(self.ports, "fleet", "callback", error=f"{type(error).__name__}: {error}")
+    def _announce(self) -> None:
+        self._teller.now(self._now())
 
     def _now(self) -> Role:
-        binding = self.course.data.binding
-        match self.phase:
-            case "leading":
-                bound = self.leader.binding or binding
-                return Leading(self.lease.epoch or 0, bound.slot, bound.name)
-            case "following":
-                entry = self._watch.entries[self.course.data.leader]
-                generation = self.follower.generation
-                return Following(entry.pid, entry.leader_epoch, generation, binding.slot, binding.name)
-            case "ended":
-                return Left()
-            case phase:
-                return Seeking(phase, self.course.error)
+        binding, phase = self.course.data.binding, self.phase
+        if phase == "ended" and self._over:
+            return Left()
+        if phase == "leading" and (epoch := self.leader.epoch) is not None:
+            bound = self.leader.binding or binding
+            return Leading(epoch, bound.slot, bound.name)
+        entry = self._watch.entries.get(self.course.data.leader)
+        if phase == "following" and entry is not None and (generation := self.follower.generation) is not None:
+            return Following(entry.pid, entry.leader_epoch, generation, binding.slot, binding.name)
+        return Seeking(phase, *self._trouble())
 
-    async def _until(self, true: Callable[[], bool]) -> Role:
-        while not true():
-            await self._changed.wait()
-        return self._role
+    def _trouble(self) -> tuple[str, bool]:
+        """What failed last, and whether a person has to mend it."""
+        match self.phase:
+            case "idle" | "ended":
+                return "", False
+            case "waiting" if self._watch.problem:
+                return self._watch.problem, True
+            case "waiting" if self._watch.state == "here" and not self.course.error:
+                return "another runtime of this process owns the lease", False
+            case phase:
+                return self.course.error, phase == "waiting" and self._mend
+
+    def _callback_failed(self) -> None:
+        self.course.counts.callback_errors += 1
 
     # -- the end ------------------------------------------------------------------------------------------------------
 
-    async def _close(self) -> None:
+    def _leaving(self, goodbye: bool) -> asyncio.Future[str]:
         if self._closing is None:
-            self._closing = asyncio.ensure_future(self._end())
-        closing = self._closing
+            self._closing = asyncio.ensure_future(self._end(goodbye))
+        return self._closing
+
+    async def _end(self, goodbye: bool) -> str:
+        why = await self._say_goodbye() if goodbye and self.phase == "following" else ""
+        self.course.stop()
+        for found in await asyncio.gather(self._give_up(), self.follower.stop(), return_exceptions=True):
+            if isinstance(found, BaseException):
+                self._fault(found)
+        for close in (self.leader.close, self.course.close, self._watch.close):
+            try:
+                await close()
+            except Exception as error:
+                self._fault(error)
+        self._settle_out()
+        self._over = True
+        self._announce()
+        return why
+
+    async def _say_goodbye(self) -> str:
         try:
-            await asyncio.shield(closing)
-        except asyncio.CancelledError:
-            await asyncio.wait([closing])
-            raise
+            async with asyncio.timeout(GOODBYE_S):
+                answer = await self.follower.disconnect()
+        except TimeoutError:
+            return f"the leader did not answer within {GOODBYE_S:g} s"
+        return answer if isinstance(answer, str) else ""
+
+    async def _give_up(self) -> None:
+        """Release the lease, if there is one. While the work runs it is kept, so that nobody else leads."""
+        while isinstance(await self._leadership.release(timeout_ms=RELEASE_MS), Waiting):
+            if self._work.state == "closed":
+                break
+        await self._leadership.close()
 
     def _after_grace(self, then: Callable[[], None]) -> asyncio.TimerHandle:
         return asyncio.get_running_loop().call_later(self.timings.grace_ms / 1000, then)
 
-    async def _end(self) -> None:
-        self.course.stop()
-        await self._leadership.__aexit__(None, None, None)
-        await self.follower.stop()
-        await self.leader.close()
-        await self.course.close()
-        self._watch.close()
-
     def _fault(self, error: BaseException) -> None:
         tell(self.ports, "fleet", "fault", error=f"{type(error).__name__}: {error}")
+
+    # -- one member of a process --------------------------------------------------------------------------------------
+
+    def _settle_in(self) -> None:
+        if self._loop is not None:
+            raise TenureError("a member joins and leaves once; make a new one")
+        self._refuse_forked()
+        here, where = self._neighbours(), (self.directory.registry, self.lease.key)
+        other = here.get(where)
+        if other is not None and not (other._loop is None or other._loop.is_closed()):
+            raise TenureError(
+                f"{self.directory.root}: this process is a member of this fleet already ({other.lease.key}); "
+                "have that one leave first"
+            )
+        here[where] = self
+
+    def _settle_out(self) -> None:
+        here, where = self._neighbours(), (self.directory.registry, self.lease.key)
+        if here.get(where) is self:
+            del here[where]
+
+    def _neighbours(self) -> WeakValueDictionary[tuple[str, str], Member]:
+        return _HERE.setdefault(process_state() if self._process is None else self._process, WeakValueDictionary())
+
+    def _ready(self) -> None:
+        self._refuse_forked()
+        if self._loop is None:
+            raise TenureError("enter the member first: async with Member(...) as member")
+
+    def _forked(self) -> bool:
+        return self.ports.processes.me() != self.identity.process
+
+    def _refuse_forked(self) -> None:
+        if self._forked():
+            raise TenureError(f"this member is process {self.identity.pid}'s; make one after the fork")

@@ -34,16 +34,20 @@ class Following:
 
 @attrs.frozen
 class Seeking:
-    """Neither: on the way to a leader or to lead. `phase` is that of the succession machine; `error` is what failed
-    last, "" if nothing did."""
+    """Neither: on the way to a leader, to lead, or out. `phase` is that of the succession machine; `error` is what
+    failed last, "" if nothing did; `mend`: that stays so until a person mends it. It is tried again all the same."""
 
     phase: str
     error: str = ""
+    mend: bool = False
 
     def __str__(self) -> str:
         doing = {
             "idle": "not joined",
             "registering": "registering",
+            "following": "lost its registration",
+            "leading": "leads no more",
+            "ended": "leaving",
             "grace": "waiting for the leader to answer",
             "deferring": "letting smaller slots go first",
             "electing": "standing for election",

@@ -15,12 +15,13 @@ State = Literal["closed", "opening", "open"]
 
 _PATIENCE_S: Final = 0.05
 """How often the thread that waits for the loop looks whether the loop is still there."""
+_GONE: Final = "the event loop is closed"
 
 
 class FleetWork(NoWork):
     """`opens(epoch)` prepares everything that has to be there before the work, `closes()` takes it away, whatever
     `opens` came to; both are coroutines of the member's loop, and so is the work. What Leadership calls comes from its
-    threads."""
+    threads. A work that ignores its cancellation is waited for: until it has ended nobody else may lead."""
 
     def __init__(self, opens: Run, closes: Callable[[], Coroutine[Any, Any, None]], run: Run | None):
         super().__init__()
@@ -33,8 +34,8 @@ class FleetWork(NoWork):
         self._task: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None
         self._error = ""
-        self._wanted = False
-        """The tenure that was prepared for last goes on."""
+        self._prepares = 0
+        self._stops = 0
         self.state: State = "closed"
 
     def attach(self, wake: Callable[[], None]) -> None:
@@ -49,35 +50,43 @@ class FleetWork(NoWork):
     def prepare(self, epoch: int) -> None:
         """Raises what `opens` raised, and when the tenure ends meanwhile."""
         loop = self._bound()
-        self._wanted = True
-        opened = asyncio.run_coroutine_threadsafe(self._open(epoch), loop)
-        while not loop.is_closed():
+        self._prepares += 1
+        opened = asyncio.run_coroutine_threadsafe(self._open(epoch, self._prepares), loop)
+        while True:
             try:
                 return opened.result(_PATIENCE_S)
             except TimeoutError:
                 if opened.done():
-                    raise  # of `opens` itself
-        raise RuntimeError("the event loop is closed")
+                    return opened.result()  # the time out was its own, or it has just come
+                if loop.is_closed():
+                    raise RuntimeError(_GONE) from None
 
     def start(self, epoch: int) -> None:
-        self._bound().call_soon_threadsafe(self._begin, epoch)
+        self._bound().call_soon_threadsafe(self._begin, epoch, self._prepares)
 
     def stop(self) -> None:
-        self._wanted = False
+        self._stops += 1
         try:
             self._bound().call_soon_threadsafe(self._end)
         except RuntimeError:
             self.state = "closed"  # the loop is closed, and what ran on it is over
 
     def ended(self) -> Ended | None:
+        if self.state != "closed" and self._bound().is_closed():
+            return Ended(_GONE)
         return Ended(self._error) if self.state == "closed" else None
 
     # -- on the loop --------------------------------------------------------------------------------------------------
 
-    async def _open(self, epoch: int) -> None:
-        if self._closing is not None:  # of the tenure before
+    def _wanted(self, number: int) -> bool:
+        """Whether the tenure that was prepared for goes on. Each preparation is stopped once, and its stop may be there
+        before it is."""
+        return self._stops < number
+
+    async def _open(self, epoch: int, number: int) -> None:
+        while self._closing is not None:  # of the tenure before
             await asyncio.wait([self._closing])
-        if not self._wanted:
+        if not self._wanted(number):
             raise RuntimeError("the tenure ended before it was prepared")
         self._error = ""
         self.state = "opening"
@@ -89,17 +98,20 @@ class FleetWork(NoWork):
         opening.result()
         self.state = "open"
 
-    def _begin(self, epoch: int) -> None:
-        if self._wanted and self._run is not None:
-            self._task = asyncio.ensure_future(self._run(epoch))
-            self._task.add_done_callback(self._done)
+    def _begin(self, epoch: int, number: int) -> None:
+        if self._run is None or self.state != "open" or not self._wanted(number):
+            return
+        self._task = asyncio.ensure_future(self._running(self._run, epoch))
+        self._task.add_done_callback(self._done)
+
+    async def _running(self, run: Run, epoch: int) -> None:
+        await run(epoch)
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._task = None
         if not task.cancelled() and (error := task.exception()) is not None:
             self._error = f"{type(error).__name__}: {error}"
-        if self._wanted:  # it has ended by itself
-            self._end()
+        self._end()  # where it has ended by itself
 
     def _end(self) -> None:
         if self._closing is not None or self.state == "closed":

@@ -155,6 +155,11 @@ class AsyncLeadership:
             await asyncio.wait([running])
             raise
 
+    async def close(self) -> None:
+        """As `Leadership.close`, and end all threads: it releases nothing."""
+        await asyncio.get_running_loop().run_in_executor(self._files, self.lead.close)
+        self._files.shutdown(wait=False)
+
     def session_start(self) -> int:
         """As `Leadership.session_start`."""
         return self.lead.session_start()
@@ -194,8 +199,7 @@ class AsyncLeadership:
 
     async def _leave(self) -> None:
         await self.release()
-        await asyncio.get_running_loop().run_in_executor(self._files, self.lead.close)
-        self._files.shutdown(wait=False)
+        await self.close()
 
     async def _rolled_back(self, ask: Ask, timeout_ms: float | None) -> Outcome:
         try:
