@@ -225,7 +225,9 @@ class Connection(asyncio.BufferedProtocol, Generic[E]):
                 transport.close()
             return
         reads = self._lingers_at is not None or (self._may_begin() and not self._postponed)
-        if reads and self._received and self._line_at is None:
+        if not reads:
+            self._line_at = None  # what it is kept waiting for is not its fault
+        elif self._received and self._line_at is None:
             self._line_at = self._server.now()
         if reads != self._reading:
             self._reading = reads

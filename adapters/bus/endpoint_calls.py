@@ -11,6 +11,9 @@ from typing import Final, Literal, Protocol
 
 import attrs
 
+from tenure.adapters.files.processes import processes
+from tenure.machines.identity import GONE
+
 Standing = Literal["absent", "link", "socket", "directory", "other"]
 Listener = Literal["live", "dead", "barred"]
 """Somebody listens; nobody does (refused, or not there); it may not be asked."""
@@ -66,6 +69,9 @@ class EndpointCalls(Protocol):
 
     def entries(self, path: str) -> tuple[str, ...]:
         """The names in a directory, sorted."""
+
+    def gone(self, pid: int) -> bool:
+        """Whether no process has this pid."""
 
     def probe(self, path: str) -> Listener:
         """Whether somebody listens at `path`: connect, and close. It does not wait: a Unix socket answers at once, and
@@ -130,6 +136,9 @@ class PosixCalls:
 
     def entries(self, path: str) -> tuple[str, ...]:
         return tuple(sorted(os.listdir(path)))
+
+    def gone(self, pid: int) -> bool:
+        return processes().sighting(pid).state == GONE
 
     def probe(self, path: str) -> Listener:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as end:

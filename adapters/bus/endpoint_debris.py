@@ -1,8 +1,11 @@
 """What processes that died left beside an endpoint: private sockets, and links on their way (bus.md a).
 
 A socket file whose listener is gone never lives again: nothing can listen at it, since a name is bound once. So a
-refused connection proves it dead, except in the moment between bind and listen; hence the age. Links at stable paths
-are never removed here: whoever owns the path renames over them.
+refused connection proves it dead, except in the moment between bind and listen; hence the age.
+
+A stop leaves the link at its path (`Endpoint`). A leader's stays for the next one to rename over. A follower's bears
+its instance, which nobody else ever is: it is removed when that process is gone as well, since only that could be about
+to publish it again.
 """
 
 from __future__ import annotations
@@ -22,6 +25,8 @@ _AT_ONCE: Final = 256
 """Names looked at in one sweep."""
 _PRIVATE: Final = re.compile(r"\.pt-[0-9a-f]{16}\.sock")
 _LINK: Final = re.compile(r"[^/]+\.sock\.link\.[^/]+")
+_FOLLOWER: Final = re.compile(r"([1-9][0-9]{0,9})_[0-9]+\.sock")
+"""A follower's endpoint: its instance, "<pid>:<ms>"."""
 
 
 def sweep(calls: EndpointCalls, room: str) -> tuple[str, ...]:
@@ -40,13 +45,18 @@ def sweep(calls: EndpointCalls, room: str) -> tuple[str, ...]:
 
 
 def _debris(names: Iterable[str]) -> Iterable[str]:
-    return (name for name in names if _PRIVATE.fullmatch(name) or _LINK.fullmatch(name))
+    kinds = (_PRIVATE, _LINK, _FOLLOWER)
+    return (name for name in names if any(kind.fullmatch(name) for kind in kinds))
 
 
 def _dead(calls: EndpointCalls, path: str) -> bool:
     """Whether `path` is ours, old, and nobody listens at it, or behind it."""
+    name = os.path.basename(path)
+    follower = _FOLLOWER.fullmatch(name)
+    if follower and not calls.gone(int(follower[1])):
+        return False
     node = calls.node(path)
-    wanted = "socket" if _PRIVATE.fullmatch(os.path.basename(path)) else "link"
+    wanted = "socket" if _PRIVATE.fullmatch(name) else "link"
     if node.standing != wanted or node.uid != os.geteuid() or node.age_ms < OLD_MS:
         return False
     if wanted == "link" and not _PRIVATE.fullmatch(calls.target(path)):

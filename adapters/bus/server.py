@@ -148,7 +148,6 @@ class BusServer(Generic[E]):
         elif (envelope := self._parsed(line)) is not None:
             self._begin(connection, self._answer(connection, envelope), held)
         else:
-            self.room.give(connection.account, held)
             self.refuse(connection)
 
     def postpones(self, connection: Connection[E]) -> bool:

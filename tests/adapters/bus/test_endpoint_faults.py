@@ -34,6 +34,7 @@ NAMES = (
     "rename",
     "unlink",
     "entries",
+    "gone",
     "probe",
 )
 
@@ -205,6 +206,24 @@ def test_the_old_dead_are_swept(place: str) -> None:
     assert () == sweep(Faulty(older_ms=OLD_MS - 20_000), place)
     assert 4 == len(sweep(Faulty(older_ms=OLD_MS), place))
     assert [] == os.listdir(place)
+
+
+def test_endpoints_of_followers_that_are_gone_are_swept(place: str) -> None:
+    """Not while their process is there: it may be about to publish again; nor while anybody listens."""
+    gone = 2**22 + 1
+    bound(f"{place}/{private('a')}", True).close()
+    with bound(f"{place}/{private('b')}", True):
+        for name, target in (
+            (f"{gone}_1.sock", private("a")),
+            (f"{gone}_2.sock", private("c")),
+            (f"{gone}_3.sock", private("b")),
+            (f"{gone}_4.sock", "/etc/passwd"),
+            (f"{os.getpid()}_1.sock", private("c")),
+        ):
+            os.symlink(target, f"{place}/{name}")
+        assert () == sweep(Faulty(older_ms=OLD_MS - 20_000), place)
+        swept = sweep(Faulty(older_ms=OLD_MS), place)
+    assert {private("a"), f"{gone}_1.sock", f"{gone}_2.sock"} == {os.path.basename(path) for path in swept}
 
 
 def test_what_is_not_ours_by_name_stays(place: str) -> None:

@@ -157,7 +157,9 @@ def test_half_lines_of_everybody_leave_room_for_heartbeats(connecting: Connectin
             connecting.pid = THIRD
             assert Answer(b"heartbeat") == await ask(path, b"heartbeat")
             waiting = Rude(path)
-            waiting.send(b"y" * 500 + b"\n")
+            waiting.send(b"y" * 400)
+            await turns()
+            waiting.send(b"y" * 100 + b"\n")
             await turns()
             assert [] == waiting.lines()
             wait(11)
