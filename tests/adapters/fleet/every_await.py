@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Generator
+import tempfile
+from collections.abc import Awaitable, Callable, Coroutine, Generator
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
+
+from tests.adapters.fleet.fleet_room import House, run
 
 MOST: Final = 2_000
 """More awaits than any story of these tests has."""
@@ -63,3 +67,24 @@ class Counted(Coroutine[Any, Any, Any]):
 
     def __await__(self) -> Generator[Any, Any, Any]:
         return (yield from self._coro.__await__())
+
+
+Story = Callable[[House, Awaits, int], Awaitable[bool]]
+
+
+def at_every_await(story: Story) -> int:
+    """Tell `story` with each n until it answers that it ended before its n-th await; how often that was."""
+    for n in range(1, MOST):
+        over: list[bool] = []
+
+        async def one(n: int = n, over: list[bool] = over) -> None:
+            awaits = Awaits()
+            awaits.install()
+            with tempfile.TemporaryDirectory(prefix="tenure-") as room:
+                async with House(Path(room)) as house:
+                    over.append(await story(house, awaits, n))
+
+        run(one())
+        if over[0]:
+            return n
+    raise AssertionError("it has no end")

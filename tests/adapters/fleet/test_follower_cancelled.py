@@ -4,34 +4,14 @@ it comes back, and the next attempt finds nobody in its way."""
 from __future__ import annotations
 
 import asyncio
-import tempfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from tenure.adapters.fleet.outcomes import Accepted, RefusedBy
-from tests.adapters.fleet.every_await import MOST, Awaits
-from tests.adapters.fleet.fleet_room import Chief, Hand, House, run, until
+from tests.adapters.fleet.every_await import Awaits, at_every_await
+from tests.adapters.fleet.fleet_room import Chief, Hand, House, until
 
 Verb = Callable[[Hand, Chief], Awaitable[object]]
-Story = Callable[[House, Awaits, int], Awaitable[bool]]
-
-
-def at_every_await(story: Story) -> int:
-    """Tell `story` with each n until it answers that it ended before its n-th await; how often that was."""
-    for n in range(1, MOST):
-        over: list[bool] = []
-
-        async def one(n: int = n, over: list[bool] = over) -> None:
-            awaits = Awaits()
-            awaits.install()
-            with tempfile.TemporaryDirectory(prefix="tenure-") as room:
-                async with House(Path(room)) as house:
-                    over.append(await story(house, awaits, n))
-
-        run(one())
-        if over[0]:
-            return n
-    raise AssertionError("it has no end")
 
 
 async def cancelled(awaits: Awaits, n: int, verb: Awaitable[object]) -> bool:
