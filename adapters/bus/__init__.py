@@ -19,5 +19,17 @@ Values, without I/O:
 | `acks` | the acknowledgements of annex A, one builder each |
 | `answers` | what an asker reads in an acknowledgement's result |
 
-Sockets: `endpoint`, `server`, `client`, `peer`; `ledger` performs the request ledger.
+Sockets, which carry lines and know nothing of what is in them:
+
+| file | what is in it |
+|---|---|
+| `client` | one request: `Answer`, `NoResponse` or `Unreachable` |
+| `server` | answering lines; `door` lets connections in, `connection` is one of them |
+| `limits`, `shares`, `structure` | what a server bears, who has how much of it, what is not even parsed |
+| `counting` | what a server has seen |
+| `endpoint` | publishing a server at a path, healing it; `endpoint_calls` is what that needs of the world |
+| `endpoint_paths`, `endpoint_debris` | where endpoints are; what dead processes left there |
+| `peer` | who is on the other end, as the kernel says |
+
+`ledger` performs the request ledger.
 """

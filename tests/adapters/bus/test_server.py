@@ -283,6 +283,7 @@ def test_a_stop_ends_everything() -> None:
                 assert [b"slow", b"slow too"] == sorted(handler.cancelled)
                 await until(lambda: all(peer.over() for peer in (asking, idle, halfway)))
                 assert b"" == asking.read()
+            assert 0 == server.statistics().failures
             assert (0, 0) == (server.statistics().connections, server.statistics().requests)
 
     run(main())
