@@ -12,7 +12,6 @@ of these is an ownership transaction or follows one.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import Final
 
@@ -30,6 +29,7 @@ from tenure.adapters.errors import TenureError
 from tenure.adapters.files.directory import AgentDirectory, registry_key
 from tenure.adapters.files.timings import Timings
 from tenure.adapters.fleet.book import Commit
+from tenure.adapters.fleet.ending import ended_within
 from tenure.adapters.fleet.identity import InstanceIdentity
 from tenure.adapters.fleet.leader_events import LeaderEvents
 from tenure.adapters.fleet.leading import Leading, Means
@@ -147,7 +147,9 @@ class Leader:
         try:
             await opened.begin(binding)
         except BaseException:
-            await self.close()
+            if self._open is opened:
+                self._open = None
+            await ended_within(self._means.ports, STOP_S, opened.end())
             raise
 
     async def close(self) -> None:
@@ -155,8 +157,7 @@ class Leader:
         or cut off; nothing is acknowledged any more."""
         opened, self._open = self._open, None
         if opened is not None:
-            ending = asyncio.ensure_future(opened.end())
-            await asyncio.wait([ending], timeout=STOP_S)
+            await ended_within(self._means.ports, STOP_S, opened.end())
 
     async def forward(self, instance: str, generation: str, work: Work) -> Ack:
         """Send work to the registration `generation` of `instance`, if it stands; the answer is the follower's, or a

@@ -10,6 +10,7 @@ from tenure.adapters.bus.endpoint import Endpoint
 from tenure.adapters.bus.limits import Limits
 from tenure.adapters.errors import TenureError
 from tenure.adapters.fleet.desk import Desk, Handle
+from tenure.adapters.fleet.ending import ended_within
 from tenure.adapters.ports import Ports, tell
 
 STOP_S: Final = 2.0
@@ -71,8 +72,7 @@ class Receiver:
         if self._healing is not None:
             self._healing.cancel()
         self._desk.close()
-        ending = asyncio.ensure_future(self._endpoint.stop())
-        await asyncio.wait([ending], timeout=STOP_S)
+        await ended_within(self._ports, STOP_S, self._endpoint.stop())
 
     def _started(self, starting: asyncio.Task[None]) -> None:
         self._starting = None
