@@ -9,6 +9,8 @@ import attrs
 class Statistics:
     """What a server has now, and what it has seen since it was made."""
 
+    processes: int
+    """Of which anything is left: a connection, a request, room."""
     connections: int
     requests: int
     """Being answered."""

@@ -66,6 +66,11 @@ class Door(Generic[C]):
         """Whether anything is accepted."""
         return bool(self._listening)
 
+    @property
+    def processes(self) -> int:
+        """How many processes have something here."""
+        return len(self._accounts)
+
     def open(self, listening: socket.socket) -> None:
         """Accept from this socket. Call it on the loop."""
         self._loop = asyncio.get_running_loop()

@@ -120,6 +120,7 @@ class BusServer(Generic[E]):
     def statistics(self) -> Statistics:
         """What it has now, and what it has seen."""
         return Statistics(
+            processes=self.door.processes,
             connections=len(self.door.connections),
             requests=len(self._requests),
             room_used=self.room.used,
@@ -205,7 +206,6 @@ class BusServer(Generic[E]):
         had, self._turns = self._turns, set()
         for account in had:
             account.begun = 0
-        for account in had:
             while account.postponed and account.begun < self.limits.lines_of_turn:
                 account.postponed.popleft().take_turn()
 
