@@ -31,6 +31,8 @@ from tenure.machines.slot_board import holder_of
 
 T = TypeVar("T")
 
+PORT_SHARE: Final = 0.9
+"""Of the time that a follower waits for an acknowledgement, what a call of the port may take: so the follower is told."""
 LOOKS: Final = 5
 """How often the evidence is gathered anew because the routes changed while it was."""
 
@@ -238,7 +240,7 @@ class Routing(RoutingSteps):
         self._calls.add(task)
         task.add_done_callback(self._returned)
         try:
-            await asyncio.wait([task], timeout=self._timings.register_timeout_ms / 1000)
+            await asyncio.wait([task], timeout=self._timings.register_timeout_ms * PORT_SHARE / 1000)
         except asyncio.CancelledError:
             task.cancel()
             raise

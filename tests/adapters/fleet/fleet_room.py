@@ -31,7 +31,7 @@ from tenure.adapters.fleet.outcomes import Accepted
 from tenure.adapters.fleet.provisioning import LocalProvisioning
 from tenure.adapters.fleet.requests import Serve
 from tenure.adapters.ports import Ports
-from tenure.adapters.testing.memory import FakeProcesses, Notes
+from tenure.adapters.testing.memory import FakeClock, FakeProcesses, Notes
 from tenure.machines.entry import Entry
 from tenure.machines.follower_messages import Binding
 from tenure.machines.slot_board import Pending
@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 LIMIT_S = 20.0
 TIMES = attrs.evolve(
-    DEFAULT, heartbeat_ms=30, prune_ms=400, register_timeout_ms=4000, register_retries=3, register_delay_ms=10,
+    DEFAULT, heartbeat_ms=30, prune_ms=5000, register_timeout_ms=4000, register_retries=3, register_delay_ms=10,
     response_ms=3000, grace_ms=100,
 )  # fmt: skip
 SECRET = "s" * 43
@@ -134,12 +134,15 @@ class House:
         self.times = times
         self.processes = FakeProcesses(1)
         self.notes = Notes()
+        self.clock = FakeClock()
+        """By which routes fall silent: it stands still until it is told otherwise."""
         self.recorder: Any = None
         self.path = endpoint_path(leader_path(self.directory, "default"))
         self._open: list[Callable[[], Awaitable[None]]] = []
 
     def ports(self, pid: int) -> Ports:
-        return attrs.evolve(real_ports(self.notes, self.recorder), processes=self.processes.as_pid(pid, ticks=pid * 10))
+        processes = self.processes.as_pid(pid, ticks=pid * 10)
+        return attrs.evolve(real_ports(self.notes, self.recorder), processes=processes, clock=self.clock)
 
     def identity(self, pid: int, *, activation: int = 1, parent: int = 7, name: str | None = None) -> InstanceIdentity:
         process = self.ports(pid).processes.me()
@@ -177,6 +180,14 @@ class House:
         )
         self._open.append(hand.follower.stop)
         return hand
+
+    async def silence(self, *live: Hand) -> None:
+        """So much time goes by that whoever does not beat is silent for too long; `live` ones do."""
+        for _ in range(4):
+            beats = [hand.follower.statistics().heartbeats for hand in live]
+            self.clock.advance(self.times.prune_ms / 2)
+            for hand, before in zip(live, beats, strict=True):
+                await until(lambda hand=hand, before=before: hand.follower.statistics().heartbeats > before + 1)  # type: ignore[misc]
 
     async def raw(self, request: Request, path: str | None = None) -> Ack:
         """The answer to a request of anybody's, at the leader's endpoint or at `path`."""

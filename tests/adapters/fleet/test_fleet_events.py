@@ -31,6 +31,7 @@ def test_events_are_steps_of_the_twin(tmp_path: Path) -> None:
                 await chief.send(request)
             await hand.follower.ask(lambda generation: asks(str(generation))[2])  # type: ignore[arg-type, return-value]
             await chief.send(register("102:1:1", 102))
+            await house.silence(hand)
             await until(lambda: "102:1" not in chief.routes())
             hand.follower.leave()
             chief.hold = asyncio.Event()

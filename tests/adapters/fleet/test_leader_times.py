@@ -40,6 +40,7 @@ def test_silence_ends_a_route_and_deletes_nothing(house: House) -> None:
             chief = await house.led()
             hand = await joined(house, chief)
             assert (await chief.send(register("102:1:1", 102))).ok
+            await house.silence(hand)
             await until(lambda: "102:1" not in chief.routes())
             assert set(chief.routes()) == {"101:1"}
             assert len(chief.local.board.records) == 3
@@ -63,6 +64,7 @@ def test_the_thread_of_one_proven_dead_may_be_deleted(house: House) -> None:
             assert (await chief.send(register("102:1:1", 102))).ok
             assert (await chief.send(register("103:1:1", 103))).ok
             house.processes.kill(102)
+            await house.silence()
             await until(lambda: not chief.routes())
             await until(lambda: len(chief.local.board.records) == 2)
             assert {record.instance for record in chief.local.board.records} == {"50:1", "103:1"}
