@@ -98,6 +98,8 @@ class Course:
         self._begun: list[asyncio.Task[None]] = []
         """The calls that may not have ended."""
         self._timer: Timer | None = None
+        self._loss: asyncio.Task[None] | None = None
+        """The look after the loss of the registration that was held last."""
 
     # -- news ---------------------------------------------------------------------------------------------------------
 
@@ -113,7 +115,7 @@ class Course:
     def lost(self, why: str) -> None:
         """The registration that was held is over."""
         self.error = why
-        self.job(self._look_after_loss())
+        self._loss = self.job(self._look_after_loss())
 
     def heard(self, roster: tuple[str, ...], binding: Binding) -> None:
         """What the registration says now."""
@@ -148,6 +150,7 @@ class Course:
         self.phase, self.data = answer.phase, answer.data
         if before != self.phase:
             self._disarm()
+            self._forget_loss()
         self.counts.note(before, message, self.phase)
         for output in answer.outputs:
             self._perform(output)
@@ -183,6 +186,12 @@ class Course:
         timer, self._timer = self._timer, None
         if timer is not None:
             timer.cancel()
+
+    def _forget_loss(self) -> None:
+        """What follows a loss has begun without it: its look would be told of another registration."""
+        loss, self._loss = self._loss, None
+        if loss is not None and loss is not asyncio.current_task():
+            loss.cancel()
 
     async def _time_up(self, timer: Timer) -> None:
         look = await self._moves.look()
