@@ -206,11 +206,11 @@ def _double(number: Number) -> str:
     point = len(whole) + int(exponent or "0") - (len(whole + fraction) - len(digits))
     digits = digits.rstrip("0")
     count = len(digits)
-    if count <= point <= 21:
+    if not -6 < point <= 21:
+        tail = f".{digits[1:]}" if count > 1 else ""
+        return f"{sign}{digits[0]}{tail}e{point - 1:+d}"
+    if count <= point:
         return sign + digits + "0" * (point - count)
-    if 0 < point <= 21:
+    if point > 0:
         return f"{sign}{digits[:point]}.{digits[point:]}"
-    if -6 < point <= 0:
-        return f"{sign}0.{'0' * -point}{digits}"
-    tail = f".{digits[1:]}" if count > 1 else ""
-    return f"{sign}{digits[0]}{tail}e{point - 1:+d}"
+    return f"{sign}0.{'0' * -point}{digits}"

@@ -47,6 +47,8 @@ def problem(line: bytes) -> str:
         (0.000001, "0.000001"),
         (1.5e-6, "0.0000015"),
         (1e-7, "1e-7"),
+        (1.5e-7, "1.5e-7"),
+        (-1.5e300, "-1.5e+300"),
         (1.25e-7, "1.25e-7"),
         (-5e-324, "-5e-324"),
     ],
@@ -122,7 +124,8 @@ def test_the_values_are_bounded() -> None:
 
 
 def test_the_length_is_bounded() -> None:
-    """A line of exactly the limit is read."""
+    """16 MiB; a line of exactly the limit is read."""
+    assert 16 * 1024 * 1024 == LINE_LIMIT
     line = b'"' + b"x" * (LINE_LIMIT - 2) + b'"'
     assert "x" * (LINE_LIMIT - 2) == load(line)
     assert f"is longer than {LINE_LIMIT} bytes" == problem(line + b" ")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tenure.adapters.bus.envelopes import Ack
 from tenure.adapters.bus.protocol import (
     CAPABILITIES_LIMIT,
     DURABLE_FOLLOWER_ADMISSION,
@@ -15,6 +16,7 @@ from tenure.adapters.bus.protocol import (
     compatible,
     protocol_identity,
 )
+from tenure.adapters.bus.wire import encode, parse
 from tenure.adapters.errors import TenureError
 
 OURS = protocol_identity("tenure 0.1.0", [TENURE_STATUS, QUEUE_HANDOFF, DURABLE_FOLLOWER_ADMISSION])
@@ -78,3 +80,29 @@ def test_what_a_peer_would_drop_is_not_advertised(build: str, capabilities: list
     with pytest.raises(TenureError) as raised:
         protocol_identity(build, capabilities)
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("build", "capabilities", "kept"),
+    [
+        ("b" * 128, (), True),
+        ("b" * 129, (), False),
+        ("🌲" * 64, (), True),
+        ("🌲" * 64 + "b", (), False),
+        ("b", tuple(f"a{n:02}" for n in range(32)), True),
+        ("b", tuple(f"a{n:02}" for n in range(33)), False),
+        ("b", ("a" * 128,), True),
+        ("b", ("a" * 129,), False),
+        ("b\x1f", (), True),
+        ("b\ufeff", (), False),
+        ("b\u2003", (), False),
+    ],
+)
+def test_an_identity_beyond_its_bounds_is_dropped(build: str, capabilities: tuple[str, ...], kept: bool) -> None:
+    """As if it were absent; what is blank is what JavaScript calls blank."""
+    identity = ProtocolIdentity(1, build, capabilities)
+    found = parse(encode(Ack(request_id="r", ok=True, protocol=identity)))
+    assert isinstance(found, Ack)
+    assert (identity if kept else None) == found.protocol
+    if kept:
+        assert identity == protocol_identity(build, capabilities)
