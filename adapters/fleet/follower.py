@@ -35,7 +35,7 @@ from tenure.adapters.bus.fields import Malformed
 from tenure.adapters.bus.ledger import Done
 from tenure.adapters.bus.limits import Limits
 from tenure.adapters.bus.peer import Peer
-from tenure.adapters.bus.protocol import Incompatible, ProtocolIdentity, compatible
+from tenure.adapters.bus.protocol import TENURE_STATUS, Incompatible, ProtocolIdentity, compatible
 from tenure.adapters.errors import TenureError
 from tenure.adapters.files.directory import AgentDirectory, registry_key
 from tenure.adapters.files.timings import Timings
@@ -116,6 +116,7 @@ class Follower(FollowerSteps):
         code busy while another call is under way. A profile that another live process holds is asked for once more
         under a key of our own. Cancelled, the attempt is given up.
         """
+        self._hear_of_evictions(owner)
         answer = await self._attempt(owner, binding, previous)
         if isinstance(answer, RefusedBy) and answer.code == "held":
             answer = await self._attempt(owner, binding, previous)
@@ -172,9 +173,19 @@ class Follower(FollowerSteps):
 
     # -- registering --------------------------------------------------------------------------------------------------
 
+    def _hear_of_evictions(self, owner: Entry) -> None:
+        """A leader of the other system evicts where one of ours refuses: the machine is told the same of both."""
+        lead = _lead(owner)
+        if self.data.own_key or not self._evictions.held_by_another(lead):
+            return
+        generation = self._ids.next()
+        link = Link(generation, self._socket, owner.bus_secret, self.profile_key, lead)
+        if not isinstance(self._offer(own.Register(generation), link), Refused):
+            self._offer(own.Answered(generation, compatible=True, ok=False, held=True, error=HELD))
+
     async def _attempt(self, owner: Entry, binding: Binding | None, previous: str | None) -> Registered:
         generation = self._ids.next()
-        lead = owner.instance_id or str(owner.pid)
+        lead = _lead(owner)
         path = self._socket if owner.bus_socket_path is None else owner.bus_socket_path
         link = Link(generation, path, owner.bus_secret, self.profile_key, lead)
         if isinstance(self._offer(own.Register(generation), link), Refused):
@@ -257,6 +268,8 @@ class Follower(FollowerSteps):
                     return RefusedBy(output.error, _CODES.get(output.outcome, "refused"))
             return self._abandoned()
         self.leader_protocol = ack.protocol
+        if ack.protocol is not None and not ack.protocol.has(TENURE_STATUS):
+            self._evictions.registered(link.lead, self.ports.clock.monotonic_ms())
         return await self._first_beat(generation)
 
     async def _first_beat(self, generation: Generation) -> Registered:
@@ -327,6 +340,10 @@ class Follower(FollowerSteps):
             return _refused(acks.refused(request, str(error)))
         self._counts.deliveries += 1
         return Done(acks.received(request, request.delivery), "done")
+
+
+def _lead(owner: Entry) -> str:
+    return owner.instance_id or str(owner.pid)
 
 
 def _over(carried: Binding, told: Binding) -> Binding:

@@ -22,6 +22,7 @@ from tenure.adapters.bus.envelopes import (
 from tenure.adapters.bus.identities import RequestIds
 from tenure.adapters.files.timings import Timings
 from tenure.adapters.fleet.asking import NoAck, acknowledged, said
+from tenure.adapters.fleet.evictions import Evictions
 from tenure.adapters.fleet.follower_events import FollowerEvents
 from tenure.adapters.fleet.identity import InstanceIdentity
 from tenure.adapters.fleet.receiver import Receiver
@@ -102,6 +103,7 @@ class FollowerSteps:
         self._client = Client() if client is None else client
         self._ids = RequestIds(identity.instance_id)
         self._events = FollowerEvents(ports, identity)
+        self._evictions = Evictions(timings.prune_ms)
         self._link: Link | None = None
         self._calls: dict[Generation, set[asyncio.Task[object]]] = {}
         self._beat_call: asyncio.Task[object] | None = None
@@ -212,6 +214,7 @@ class FollowerSteps:
             self._counts.heartbeats += 1
             self._offer(own.BeatAnswered(generation, True, answers.eligible_slots(ack)))
         else:
+            self._evictions.refused(link.lead, self.ports.clock.monotonic_ms())
             self._offer(own.BeatAnswered(generation, False, error=said(ack)))
 
     # -- calls --------------------------------------------------------------------------------------------------------
