@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import select
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -23,10 +25,13 @@ from tests.real.conftest import PATIENCE, until
 RUDE = Path(__file__).parents[1] / "bench" / "rude.py"
 HEARTBEAT = b'{"kind":"follower.heartbeat","requestId":"1:1:1","instanceId":"1:1","sentAtMs":1}'
 SERVER = """
-import asyncio, sys
+import asyncio, resource, sys
 from tenure.adapters.bus.endpoint import Endpoint
 from tenure.adapters.bus.server import BusServer
-from tenure.adapters.bus.wire import parse, encode
+from tenure.adapters.bus.wire import parse
+
+if len(sys.argv) > 3:
+    resource.setrlimit(resource.RLIMIT_NOFILE, (int(sys.argv[3]), int(sys.argv[3])))
 
 async def handle(envelope, peer):
     return sys.argv[2].encode()
@@ -60,9 +65,10 @@ def path() -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def server(path: str, answer: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A process that serves, and answers everything with `answer`."""
-    with subprocess.Popen([sys.executable, "-c", SERVER, path, answer], stdout=subprocess.PIPE) as process:
+def server(path: str, answer: str, descriptors: int = 0) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that serves, and answers everything with `answer`; perhaps with so many descriptors and no more."""
+    command = [sys.executable, "-c", SERVER, path, answer, *([str(descriptors)] if descriptors else [])]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         try:
             assert process.stdout is not None
             assert process.stdout.readline() == b"ready\n"
@@ -101,6 +107,22 @@ def test_heartbeats_are_answered_beside_a_rude_process(path: str, way: str) -> N
     with server(path, "yes"), rude(way, path), rude(way, path):
         for _ in range(50):
             assert Answer(b"yes") == ask(path)
+
+
+def test_a_server_without_descriptors_refuses_at_once(path: str) -> None:
+    """Nobody is kept waiting, and when some go there are places again."""
+    with server(path, "yes", descriptors=40), contextlib.ExitStack() as stack:
+        ends = [stack.enter_context(socket.socket(socket.AF_UNIX)) for _ in range(80)]
+        for end in ends:
+            end.connect(path)
+            end.settimeout(PATIENCE)
+        assert b"" == ends[-1].recv(1)
+        refused = select.select(ends, [], [], 0)[0]
+        assert len(refused) > 30
+        assert all(b"" == end.recv(1) for end in refused)
+        for end in ends:
+            end.close()
+        until(lambda: Answer(b"yes") == ask(path))
 
 
 def test_a_killed_server_is_refused_and_its_successor_found(path: str) -> None:

@@ -109,6 +109,17 @@ def test_a_close_while_sending_is_a_broken_pipe() -> None:
     assert (True, True) == (found.retryable, found.sent)
 
 
+def test_a_close_in_the_middle_of_a_request_is_no_missing_answer() -> None:
+    """All that was sent was read, and then nobody read on: a broken pipe, and the same bytes may be sent again."""
+
+    def serve(end: socket.socket) -> None:
+        with contextlib.suppress(BlockingIOError):
+            while end.recv(2**20):
+                pass
+
+    assert Unreachable("EPIPE", retryable=True, sent=True) == run(asked_of(serve, b"x" * 2**20))
+
+
 def test_a_refusal_is_read_although_the_line_was_not() -> None:
     """Who refuses an over-long line may say so and close before all of it was sent."""
     assert Answer(b"no") == run(asked_of(lambda end: end.send(b"no\n"), b"x" * 2**20))

@@ -289,6 +289,24 @@ def test_a_stop_ends_everything() -> None:
     run(main())
 
 
+def test_nothing_stays_open() -> None:
+    """No descriptor, after everything that opens one."""
+
+    async def main() -> None:
+        async with serving() as (_, path, _):
+            await ask(path, b"x" * 2_000)
+            with Rude(path):
+                await turns()
+
+    run(main())
+    gc.collect()
+    before = len(os.listdir("/dev/fd"))
+    for _ in range(3):
+        run(main())
+    gc.collect()
+    assert before == len(os.listdir("/dev/fd"))
+
+
 def test_a_stop_does_not_wait_for_who_does_not_heed_it() -> None:
     """At most `stop_ms`; here the handler ends when the test lets it."""
     stubborn = asyncio.Event()

@@ -5,6 +5,7 @@ Several processes are played by one: who connects is said by the test.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import itertools
 import resource
@@ -394,6 +395,10 @@ def test_when_all_places_are_taken_who_has_most_gives_one_up(connecting: Connect
                 wait(0.001)
             peers[0].send(b"slow\n")
             await until(lambda: handler.asked)
+            for peer in peers[1:]:
+                wait(0.001)
+                peer.send(b"quick\n")
+                await until(lambda peer=peer: peer.lines())
             connecting.pid = THIRD
             assert Answer(b"heartbeat") == await ask(path, b"heartbeat")
             await until(lambda: 7 == sum(not peer.over() for peer in peers))
@@ -408,7 +413,7 @@ def test_when_all_places_are_taken_who_has_most_gives_one_up(connecting: Connect
 def test_who_has_as_many_as_anybody_displaces_nobody(connecting: Connecting) -> None:
     async def main() -> None:
         limits = attrs.evolve(SMALL, connections=4, connections_of_one=4)
-        async with serving(limits=limits, **EVERYBODY) as (server, path, _):
+        async with serving(limits=limits, **EVERYBODY) as (server, path, handler):
             peers = []
             for connecting.pid in (ME, ME, OTHER, OTHER):
                 peers.append(Rude(path))
@@ -416,10 +421,21 @@ def test_who_has_as_many_as_anybody_displaces_nobody(connecting: Connecting) -> 
             with Rude(path) as another:
                 await until(another.over)
             assert (0, 1) == (server.statistics().displaced, server.statistics().refused)
+            for each in b"0123":  # nor does time help against those whose requests are under way
+                handler.hold(b"%c" % each)
+                peers[each - ord("0")].send(b"%c\n" % each)
+            await until(lambda: 4 == len(handler.asked))
+            wait(1)
+            with Rude(path) as another:
+                await until(another.over)
+            assert (0, 2) == (server.statistics().displaced, server.statistics().refused)
+            for each in b"0123":
+                handler.let(b"%c" % each)
+            await until(lambda: all(peer.lines() for peer in peers))
             connecting.pid = THIRD  # but who asks nothing for a second gives way, however few it has
             wait(1)
             assert Answer(b"x") == await ask(path, b"x")
-            assert (1, 1) == (server.statistics().displaced, server.statistics().refused)
+            assert (1, 2) == (server.statistics().displaced, server.statistics().refused)
             for peer in peers:
                 peer.close()
 
@@ -605,25 +621,53 @@ class Exhausted(socket.socket):
 
 
 def test_without_descriptors_whoever_waits_is_refused() -> None:
-    """The spare descriptor makes a place for a moment; a socket that cannot be accepted from would take every turn."""
+    """The spare descriptor makes a place for a moment. (That it has to be given up for that, real processes show.)"""
 
     async def main() -> None:
         async with serving() as (server, path, _):
-            for failures in (1, 2, 1):
-                with Exhausted(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
-                    listening.setblocking(False)
-                    listening.bind(f"{path}.exhausted.{failures}.{server.statistics().exhausted}")
-                    listening.listen(16)
-                    listening.failures = failures
-                    server.accept_from(listening)
-                    with Rude(listening.getsockname()) as peer:
-                        if failures == 1:
-                            await until(peer.over)
-                        else:  # not even the spare one helps: it is tried again in a moment
-                            await until(lambda: not listening.failures)
-                            wait(0.2)
-                            await until(lambda: server.statistics().accepted)
-                    server.leave(listening)
-            assert 2 == server.statistics().exhausted
+            with exhausted(f"{path}.exhausted", 1) as listening:
+                server.accept_from(listening)
+                with Rude(listening.getsockname()) as peer:
+                    await until(peer.over)
+                server.leave(listening)
+            assert (1, 0) == (server.statistics().exhausted, server.statistics().accepted)
 
     run(main())
+
+
+def test_without_even_a_spare_descriptor_it_rests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A socket that cannot be accepted from stays readable, and would take every turn of the loop."""
+    monkeypatch.setattr("tenure.adapters.bus.door._spare", lambda: -1)
+
+    async def main() -> None:
+        async with serving() as (server, path, _):
+            with exhausted(f"{path}.exhausted", 2) as listening:
+                server.accept_from(listening)
+                with Rude(listening.getsockname()):
+                    await until(lambda: not listening.failures)
+                    await turns()
+                    assert 0 == server.statistics().accepted
+                    wait(0.2)
+                    await until(lambda: server.statistics().accepted)
+                server.leave(listening)
+            with exhausted(f"{path}.left", 2) as listening:
+                server.accept_from(listening)
+                with Rude(listening.getsockname()):
+                    await until(lambda: not listening.failures)
+                    server.leave(listening)  # while it rests
+                    wait(0.2)
+                    await turns()
+                    assert 1 == server.statistics().accepted
+
+    run(main())
+
+
+@contextlib.contextmanager
+def exhausted(path: str, failures: int) -> Iterator[Exhausted]:
+    """A listening socket from which so many accepts fail."""
+    with Exhausted(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
+        listening.setblocking(False)
+        listening.bind(path)
+        listening.listen(16)
+        listening.failures = failures
+        yield listening
