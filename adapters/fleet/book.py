@@ -12,6 +12,8 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final, Protocol, TypeVar
 
+import attrs
+
 from tenure.adapters.errors import TenureError
 from tenure.adapters.files.lease import NotOwner
 from tenure.adapters.ports import Ports, tell
@@ -19,7 +21,7 @@ from tenure.adapters.ports import Ports, tell
 T = TypeVar("T")
 
 AGAIN_S: Final = 0.5
-"""How long after a failure what nobody waits for is published again."""
+"""How long after a failure it is tried again to publish."""
 
 
 class Commit(Protocol):
@@ -32,6 +34,19 @@ class Deposed(TenureError):
     """We do not lead any more, or under another epoch: nothing was done."""
 
 
+NOBODY: Final = 0
+"""No epoch: they begin at 1."""
+
+
+@attrs.frozen
+class _Turn:
+    """What came of one transaction. `failed`: nobody can tell who owns."""
+
+    epoch: int
+    failed: TenureError | None = None
+    unpublished: TenureError | None = None
+
+
 class Book:
     """The transactions of one leading, under `epoch`."""
 
@@ -42,7 +57,7 @@ class Book:
         self._commit = commit
         self._epoch = epoch
         self._page = page
-        self._waiting: list[asyncio.Future[int | None]] = []
+        self._waiting: list[asyncio.Future[_Turn]] = []
         self._dirty = False
         self._turns: asyncio.Task[None] | None = None
         self._later: asyncio.TimerHandle | None = None
@@ -51,12 +66,19 @@ class Book:
     async def owned(self) -> int | None:
         """The epoch under which we own, in a transaction that begins now; None where we do not. Raises TenureError
         where nobody can tell."""
-        return await self._turn()
+        turn = await self._turn()
+        if turn.failed is not None:
+            raise turn.failed
+        return None if turn.epoch == NOBODY else turn.epoch
 
     async def published(self) -> None:
-        """Publish everything as it is now. Raises `Deposed` where we do not own, and whatever the writing raises."""
+        """Publish everything as it is now. Raises `Deposed` where we do not own; another TenureError where it was not
+        published, or nobody knows: then it is tried again until it is."""
         self._dirty = True
-        if await self._turn() != self._epoch:
+        turn = await self._turn()
+        if turn.unpublished is not None:
+            raise turn.unpublished
+        if turn.epoch != self._epoch:
             raise Deposed("this process does not lead any more; nothing was published")
 
     def publish_soon(self) -> None:
@@ -71,15 +93,15 @@ class Book:
             self._later.cancel()
         for waiting in self._waiting:
             if not waiting.done():
-                waiting.set_result(None)
+                waiting.set_result(_Turn(NOBODY))
         self._waiting.clear()
         if self._turns is not None:
             await asyncio.wait([self._turns])
 
-    async def _turn(self) -> int | None:
+    async def _turn(self) -> _Turn:
         if self._closed:
-            return None
-        waiting: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
+            return _Turn(NOBODY)
+        waiting: asyncio.Future[_Turn] = asyncio.get_running_loop().create_future()
         self._waiting.append(waiting)
         self._begin()
         return await waiting
@@ -100,31 +122,35 @@ class Book:
         while (self._waiting or self._dirty) and not self._closed:
             waiting, self._waiting = self._waiting, []
             dirty, self._dirty = self._dirty, False
-            found: int | None = None
-            failed: Exception | None = None
-            try:
-                write = self._page() if dirty else None
-                found = await self._commit(partial(self._inside, write))
-            except NotOwner:
-                self._dirty = False
-            except (TenureError, OSError) as error:
-                failed = error
-                tell(self._ports, "fleet", "publish", error=str(error))
+            turn = await self._transaction(self._page() if dirty else None)
             for one in waiting:
-                if one.done():
-                    continue
-                if failed is None:
-                    one.set_result(found)
-                else:
-                    one.set_exception(failed if isinstance(failed, TenureError) else TenureError(str(failed)))
-            if failed is not None and dirty:
-                self._retry()
+                if not one.done():
+                    one.set_result(turn)
+            if dirty and turn.unpublished is not None:
+                self._later = asyncio.get_running_loop().call_later(AGAIN_S, self.publish_soon)
                 return
 
-    def _inside(self, write: Callable[[int], object] | None, epoch: int) -> int:
-        if write is not None and epoch == self._epoch:
-            write(epoch)
-        return epoch
+    async def _transaction(self, write: Callable[[int], object] | None) -> _Turn:
+        try:
+            return await self._commit(partial(self._inside, write))
+        except NotOwner:
+            return _Turn(NOBODY)
+        except (TenureError, OSError) as error:
+            failed = _told(error)
+            tell(self._ports, "fleet", "transaction", error=str(failed))
+            return _Turn(NOBODY, failed, failed)
 
-    def _retry(self) -> None:
-        self._later = asyncio.get_running_loop().call_later(AGAIN_S, self.publish_soon)
+    def _inside(self, write: Callable[[int], object] | None, epoch: int) -> _Turn:
+        if write is None or epoch != self._epoch:
+            return _Turn(epoch)
+        try:
+            write(epoch)
+        except (TenureError, OSError) as error:
+            failed = _told(error)
+            tell(self._ports, "fleet", "publish", error=str(failed))
+            return _Turn(epoch, unpublished=failed)
+        return _Turn(epoch)
+
+
+def _told(error: TenureError | OSError) -> TenureError:
+    return error if isinstance(error, TenureError) else TenureError(str(error))

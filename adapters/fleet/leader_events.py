@@ -9,6 +9,8 @@ from tenure.adapters.fleet.identity import InstanceIdentity
 from tenure.adapters.ports import Ports
 from tenure.machines import routes_messages as own
 from tenure.machines.chart import Refused, Step
+from tenure.machines.follower_messages import Generation
+from tenure.machines.identity import Epoch
 
 _ANSWERED: Final[dict[type[own.Happening], str]] = {
     own.Register: "HearRegister",
@@ -21,7 +23,7 @@ _TAKEN: Final[dict[type[own.Happening], str]] = {
     own.Provisioned: "Provisioned",
     own.ProvisionFailed: "ProvisionFails",
     own.Forward: "Forward",
-    own.Cleaned: "CleanUp",
+    own.Cleaned: "Cleaned",
     own.CleanUpFailed: "CleanUpFails",
     own.Prune: "Prune",
     own.Close: "Close",
@@ -38,6 +40,11 @@ class LeaderEvents:
     def __init__(self, ports: Ports, identity: InstanceIdentity) -> None:
         self._recorder = ports.recorder
         self._node = node(identity)
+
+    def deleted(self, instance: str, generation: Generation, epoch: Epoch | None) -> None:
+        """The port has deleted the thread of that registration."""
+        if self._recorder is not None:
+            self._recorder.event(MODULE, "Delete", self._node, 0, {"who": instance}, {"epoch": epoch}, generation)
 
     def told(
         self, message: own.Happening, answer: Step[own.Routes, own.Output] | Refused, before: own.Routes, phase: str

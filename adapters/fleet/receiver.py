@@ -29,10 +29,11 @@ class Receiver:
         handle: Handle,
         limits: Limits | None = None,
     ) -> None:
-        self.path = path
         self._ports = ports
         self._desk = Desk(ports, secret=secret, handle=handle, limits=limits)
         self._endpoint = Endpoint(path, self._desk.server)
+        self.path = self._endpoint.path
+        """Where it is found, mapped if it was too long: who connects may have another directory for temporary files."""
         self._starting: asyncio.Task[None] | None = None
         self._healing: asyncio.Task[None] | None = None
         self._stopped = False

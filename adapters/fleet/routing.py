@@ -15,6 +15,7 @@ import attrs
 from tenure.adapters.bus.envelopes import Registration
 from tenure.adapters.bus.peer import Peer
 from tenure.adapters.errors import TenureError
+from tenure.adapters.fleet.book import Deposed
 from tenure.adapters.fleet.places import board_target, spelled
 from tenure.adapters.fleet.provisioning import ProvisionRequest
 from tenure.adapters.fleet.routing_steps import Boarded, Live, RoutingSteps
@@ -32,7 +33,7 @@ from tenure.machines.slot_board import holder_of
 T = TypeVar("T")
 
 PORT_SHARE: Final = 0.9
-"""Of the time that a follower waits for an acknowledgement, what a call of the port may take: so the follower is told."""
+"""Of the time that a follower waits for an acknowledgement, what a call of the port may take: so that it is told."""
 LOOKS: Final = 5
 """How often the evidence is gathered anew because the routes changed while it was."""
 
@@ -126,9 +127,13 @@ class Routing(RoutingSteps):
         self._changed()
         try:
             await self._published()
-        except TenureError as error:
-            # Written in memory by who may not lead any more: it is not acknowledged, and ends with this leading.
+        except Deposed as error:
+            # Written in memory by who does not lead any more: it is not acknowledged, and ends with this leading.
             return No(str(error))
+        except TenureError:
+            # What is published is no authority, and the follower carries its place: it is published when that is
+            # possible again, and the book has said what stands in the way.
+            pass
         return Registered(entry.binding)
 
     def _ended(self, answer: Answer) -> No:
@@ -178,12 +183,19 @@ class Routing(RoutingSteps):
             target = board_target(intent.target)
             if target is not None:
                 await self.limited(self.provisioning.clean_up(target, instance, str(generation) or None))
-            epoch = await self._owned()
         except (TenureError, TimeoutError) as error:
             why = str(error) or "the clean-up takes too long"
             return self._not_cleaned(self.offer(own.CleanUpFailed(instance, generation, why)), why)
         except BaseException:
             self.offer(own.CleanUpFailed(instance, generation, "given up"))
+            raise
+        self._events.deleted(instance, generation, self.data.epoch)
+        try:
+            epoch = await self._owned()
+        except TenureError:
+            epoch = None  # nobody can tell: the intent stays, and is fulfilled once more
+        except BaseException:
+            self.offer(own.Cleaned(instance, generation, None))
             raise
         answer = self.offer(own.Cleaned(instance, generation, epoch))
         if isinstance(answer, Refused) or any(isinstance(o, own.Reject) for o in answer.outputs):
@@ -191,8 +203,10 @@ class Routing(RoutingSteps):
         self._changed()
         try:
             await self._published()
-        except TenureError as error:
+        except Deposed as error:
             return No(str(error))
+        except TenureError:
+            pass  # the thread has gone, which the next leader finds out if it is not published before
         return None
 
     def _not_cleaned(self, answer: Answer, why: str) -> No:

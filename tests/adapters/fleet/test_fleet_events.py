@@ -45,7 +45,16 @@ def test_events_are_steps_of_the_twin(tmp_path: Path) -> None:
         seen = {event.action for event in recorder.events}
         assert seen <= NAMES
         assert {"Register", "HearAnswer", "HearBeat", "Beat", "Ask", "Deliver", "Leave", "Session", "Return"} <= seen
-        assert {"HearRegister", "Provisioned", "Refresh", "Perform", "Forward", "HearGoodbye", "CleanUp"} <= seen
+        assert {
+            "HearRegister",
+            "Provisioned",
+            "Refresh",
+            "Perform",
+            "Forward",
+            "HearGoodbye",
+            "Delete",
+            "Cleaned",
+        } <= seen
         assert {"HearGone", "Disconnect", "Prune", "Close"} <= seen
         assert {event.node for event in recorder.events} == {"101-1010/101:1", "50-500/50:1"}
         assert json.dumps([[dict(event.args), dict(event.observed)] for event in recorder.events])

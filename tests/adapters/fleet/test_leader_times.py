@@ -17,7 +17,7 @@ from tenure.adapters.bus.envelopes import (
 )
 from tenure.adapters.errors import TenureError
 from tenure.adapters.fleet.outcomes import Accepted, RefusedBy
-from tenure.adapters.fleet.projection import look
+from tenure.adapters.fleet.projection import look, projection_path
 from tenure.adapters.fleet.requests import Asked, Route
 from tenure.machines.follower_messages import Binding
 from tests.adapters.fleet.envelopes_of import asks, register, works
@@ -367,5 +367,26 @@ def test_who_may_not_ask_is_refused_before_it_is_done(house: House) -> None:
             assert (await chief.send(first)).ok
             ack = await chief.send(second)
             assert (ack.ok, ack.message, len(done)) == (False, "not yours", 1)
+
+    run(story())
+
+
+def test_registrations_go_on_where_nothing_can_be_published(house: House) -> None:
+    """What is published is no authority, and what a follower carries is enough; it is published when it can be."""
+
+    async def story() -> None:
+        async with house:
+            chief = await house.led()
+            path = Path(projection_path(house.directory, "default"))
+            good = path.read_bytes()
+            path.write_bytes(b"{")
+            hand = await joined(house, chief)
+            assert chief.routes() == {"101:1": str(hand.follower.generation)}
+            assert path.read_bytes() == b"{"
+            answer = await hand.follower.disconnect()
+            assert isinstance(answer, str)  # without its intent on disk nothing is deleted
+            assert len(chief.local.board.records) == 2
+            path.write_bytes(good)
+            await until(lambda: b"101:1" in path.read_bytes())
 
     run(story())
