@@ -51,7 +51,12 @@ class FleetWork(NoWork):
         """Raises what `opens` raised, and when the tenure ends meanwhile."""
         loop = self._bound()
         self._prepares += 1
-        opened = asyncio.run_coroutine_threadsafe(self._open(epoch, self._prepares), loop)
+        opening = self._open(epoch, self._prepares)
+        try:
+            opened = asyncio.run_coroutine_threadsafe(opening, loop)
+        except RuntimeError:
+            opening.close()
+            raise
         while True:
             try:
                 return opened.result(_PATIENCE_S)
