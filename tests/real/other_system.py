@@ -141,8 +141,13 @@ def transaction(resource: Path, operation: Callable[[], Any], attempts: int = 80
 class Owner:
     """One runtime of the other system and its entry of the registry (locks.md 5 to 7)."""
 
-    def __init__(self, registry: Path, key: str = "default", cwd: str = "/elsewhere") -> None:
+    def __init__(
+        self, registry: Path, key: str = "default", cwd: str = "/elsewhere", secret: str | None = None
+    ) -> None:
         self.registry, self.key, self.cwd = registry, key, cwd
+        self.secret = secrets.token_hex(8) if secret is None else secret
+        self.door: str | None = None
+        """busSocketPath."""
         self.started = time.time_ns() // 10**6
         self.token: dict[str, Any] | None = None
 
@@ -185,19 +190,59 @@ class Owner:
                     return True
                 if not self.stale(entry):
                     return False
-            self.token = {
-                "pid": os.getpid(),
-                "cwd": self.cwd,
-                "instanceId": f"{os.getpid()}:{self.started}",
-                "heartbeatMs": time.time_ns() // 10**6,
-                "leaderEpoch": str(uuid.uuid4()),
-                "runtimeGeneration": self.started,
-                "busSecret": secrets.token_hex(8),
-            }
-            self.write(entries | {self.key: self.token})
-            return True
+            return self._take()
 
         return bool(transaction(self.registry, inside))
+
+    def _take(self) -> bool:
+        """Row A5, inside the transaction."""
+        self.token = {
+            "pid": os.getpid(),
+            "cwd": self.cwd,
+            "instanceId": f"{os.getpid()}:{self.started}",
+            "heartbeatMs": time.time_ns() // 10**6,
+            "leaderEpoch": str(uuid.uuid4()),
+            "runtimeGeneration": self.started,
+            "busSecret": self.secret,
+        }
+        if self.door is not None:
+            self.token["busSocketPath"] = self.door
+        self.write(self.read() | {self.key: self.token})
+        return True
+
+    def entry(self) -> dict[str, Any] | None:
+        """The entry, read plainly: whatever cannot be read is none."""
+        try:
+            entry = self.read().get(self.key)
+        except (OSError, ValueError):
+            return None
+        return entry if isinstance(entry, dict) and isinstance(entry.get("pid"), int) else None
+
+    def state(self) -> str:
+        """locks.md 5."""
+        entry = self.entry()
+        if entry is None:
+            return "inactive"
+        if entry["pid"] == os.getpid():
+            return "active-here"
+        return "stale" if self.stale(entry) else "active-elsewhere"
+
+    def owns(self) -> bool:
+        """The entry is my very own."""
+        entry = self.entry()
+        return entry is not None and self.token is not None and self.identity(entry) == self.identity(self.token)
+
+    def elect(self, seen: dict[str, Any] | None) -> bool:
+        """Row A2: over nobody, or over exactly the entry that was seen and is stale now."""
+
+        def inside() -> bool:
+            entry = self.read().get(self.key)
+            if isinstance(entry, dict) and isinstance(entry.get("pid"), int):
+                return seen is not None and self.identity(entry) == self.identity(seen) and self.stale(entry)
+            return True
+
+        # The stand-in looks and writes in one transaction, as the original does.
+        return bool(transaction(self.registry, lambda: inside() and self._take()))
 
     def refresh(self) -> bool:
         """Rewrite the heartbeat of my exact entry."""
@@ -208,7 +253,7 @@ class Owner:
             if self.token is None or not isinstance(entry, dict) or self.identity(entry) != self.identity(self.token):
                 self.token = None
                 return False
-            self.token = self.token | {"heartbeatMs": time.time_ns() // 10**6}
+            self.token = self.token | {"heartbeatMs": time.time_ns() // 10**6, "busSecret": self.secret}
             self.write(entries | {self.key: self.token})
             return True
 
