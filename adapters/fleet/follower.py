@@ -12,59 +12,49 @@ cancellation goes on: nothing of that call changes anything any more.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Final
 
 import attrs
 
-from tenure.adapters.bus import acks, answers
+from tenure.adapters.bus import answers
 from tenure.adapters.bus.client import Client, Retry
 from tenure.adapters.bus.endpoint_paths import endpoint_path, follower_path, leader_path
 from tenure.adapters.bus.envelopes import (
     Ack,
-    Addressed,
     Ask,
     Disconnect,
-    Forward,
     Register,
     Registration,
-    ReplaceFollowerTarget,
-    Request,
 )
 from tenure.adapters.bus.fields import Malformed
-from tenure.adapters.bus.ledger import Done
 from tenure.adapters.bus.limits import Limits
-from tenure.adapters.bus.peer import Peer
 from tenure.adapters.bus.protocol import TENURE_STATUS, Incompatible, ProtocolIdentity, compatible
 from tenure.adapters.errors import TenureError
 from tenure.adapters.files.directory import AgentDirectory, registry_key
 from tenure.adapters.files.timings import Timings
 from tenure.adapters.fleet.asking import NoAck, acknowledged, said
-from tenure.adapters.fleet.follower_steps import FollowerSteps, Link
+from tenure.adapters.fleet.follower_steps import Link
+from tenure.adapters.fleet.follower_work import Deliver, FollowerWork
 from tenure.adapters.fleet.identity import InstanceIdentity
 from tenure.adapters.fleet.outcomes import Accepted, AskFailed, RefusalCode, RefusedBy, Registered, Unreachable
-from tenure.adapters.fleet.places import bound, spelled, wire_target
+from tenure.adapters.fleet.places import bound, wire_target
 from tenure.adapters.fleet.receiver import Receiver
 from tenure.adapters.fleet.wording import HELD, our_protocol
 from tenure.adapters.ports import Ports
 from tenure.machines import follower_messages as own
-from tenure.machines.chart import Refused, Step, step
+from tenure.machines.chart import Refused, Step
 from tenure.machines.entry import Entry
-from tenure.machines.follower import FOLLOWER
 from tenure.machines.follower_messages import Binding, Generation
 
 __all__ = ["Accepted", "AskFailed", "Deliver", "Follower", "RefusedBy", "Unreachable"]
-
-Deliver = Callable[[Forward], Awaitable[None]]
-"""Takes a delivery that the machine admitted; once it returns, the receipt is sent. Raises TenureError to refuse it,
-with that text."""
 
 GOODBYES: Final = 3
 """How often a goodbye is sent while no answer comes. It is the same request: the leader executes it once."""
 _CODES: Final[dict[own.Outcome, RefusalCode]] = {"held": "held", "incompatible": "incompatible"}
 
 
-class Follower(FollowerSteps):
+class Follower(FollowerWork):
     """One instance as a follower. `phase` and `data` are the machine's."""
 
     def __init__(
@@ -89,11 +79,18 @@ class Follower(FollowerSteps):
         path = follower_path(directory, key, identity.instance_id)
         receiver = Receiver(ports, path, secret=self._active_secret, handle=self._take, limits=limits)
         super().__init__(
-            ports, identity, timings, receiver, profile=profile, on_lost=on_lost, on_change=on_change, client=client
+            ports,
+            identity,
+            timings,
+            receiver,
+            profile=profile,
+            on_lost=on_lost,
+            on_change=on_change,
+            client=client,
+            deliver=deliver,
         )
         self.leader_protocol: ProtocolIdentity | None = None
         """Of the leader that acknowledged last; a new thread does not erase it (L22)."""
-        self._deliver = deliver
         self._protocol = our_protocol() if protocol is None else protocol
         self._socket = endpoint_path(leader_path(directory, key))
 
@@ -307,40 +304,6 @@ class Follower(FollowerSteps):
                 break
         return ack
 
-    # -- work from the leader -----------------------------------------------------------------------------------------
-
-    def _active_secret(self) -> str | None:
-        return None if self._link is None else self._link.secret
-
-    async def _take(self, request: Request, peer: Peer) -> Done[Ack]:
-        if not isinstance(request, Addressed):
-            return _refused(acks.not_handled(request))
-        instance, generation = request.recipient_instance_id, request.recipient_registration_generation
-        if isinstance(request, ReplaceFollowerTarget):
-            target = spelled(request.target)
-            assert target is not None
-            if isinstance(moved := self._offer(own.ReplaceTarget(instance, generation, target)), Refused):
-                return _refused(_no(request, moved))
-            return Done(acks.done(request), "done")
-        self._number += 1
-        number = self._number
-        admitted = step(FOLLOWER, self.phase, self.data, own.Deliver(instance, generation, number))
-        if isinstance(admitted, Refused):
-            return _refused(_no(request, admitted))
-        if not isinstance(request, Forward):
-            return _refused(acks.refused(request, "offers of queued items are not taken here"))
-        if self._link is None or request.delivery.recipient_binding_key != self._link.key:
-            return _refused(acks.refused(request, "addressed to another profile"))
-        if self._deliver is None:
-            return _refused(acks.refused(request, "nothing here takes deliveries"))
-        self._offer(own.Deliver(instance, generation, number))
-        try:
-            await self._deliver(request)
-        except TenureError as error:
-            return _refused(acks.refused(request, str(error)))
-        self._counts.deliveries += 1
-        return Done(acks.received(request, request.delivery), "done")
-
 
 def _lead(owner: Entry) -> str:
     return owner.instance_id or str(owner.pid)
@@ -349,12 +312,3 @@ def _lead(owner: Entry) -> str:
 def _over(carried: Binding, told: Binding) -> Binding:
     """What the leader said; where it said nothing, what was carried (bus.md b, row 7)."""
     return Binding(told.target or carried.target, told.slot or carried.slot, told.name or carried.name)
-
-
-def _refused(ack: Ack) -> Done[Ack]:
-    return Done(ack, "failed")
-
-
-def _no(request: Request, why: Refused) -> Ack:
-    """A delivery is not for this registration."""
-    return acks.not_for_me(request) if "addressed_to_me" in why.guards else acks.stale_generation(request)
