@@ -249,6 +249,7 @@ class Proxy:
         self.seen: list[str] = []
         self.dropped: list[str] = []
         self._server: asyncio.Server | None = None
+        self._serving: set[asyncio.Task[object]] = set()
 
     async def __aenter__(self) -> Proxy:
         self._server = await asyncio.start_unix_server(self._serve, self.path, limit=2**20)
@@ -257,9 +258,17 @@ class Proxy:
     async def __aexit__(self, *error: object) -> None:
         assert self._server is not None
         self._server.close()
+        for serving in tuple(self._serving):
+            serving.cancel()
+        if self._serving:
+            await asyncio.wait(self._serving)
         self._room.cleanup()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._serving.add(task)
+        task.add_done_callback(self._serving.discard)
         with suppress(OSError, asyncio.IncompleteReadError):
             line = await reader.readline()
             if line:
