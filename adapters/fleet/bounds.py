@@ -21,6 +21,8 @@ def implausible(registration: Registration, own_endpoint: str) -> str:
     come back as a request."""
     if not registration.instance_id:
         return "the registration names no instance"
+    if registration.registration_generation == "":
+        return "the registration names no generation"  # to the other system, an empty text is none
     bounded: tuple[tuple[str, str | None, int], ...] = (
         ("instanceId", registration.instance_id, ID_CHARACTERS),
         ("registrationGeneration", registration.registration_generation, ID_CHARACTERS),

@@ -132,6 +132,10 @@ class Process:
             if not self.lock.refresh():
                 return await self.stop_leading()
             self.load()
+            for thread in self.threads:  # mine as a follower is the leader's from now on: after winning (S32)
+                if thread["profileKey"] == self.key and thread["profileKey"] != self.own_key:
+                    thread |= {"profileKey": self.own_key, "owner": {"kind": "leader"}}
+                    self.threads = [t for t in self.threads if t is thread or t["profileKey"] != self.own_key]
             mine = self.provision(self.own_key, "leader", self.me, binding)
             self.server = bus.Server(self.door, self.answer, self.lock.commit_if_owned)
             self.server.faults = self.faults

@@ -22,6 +22,7 @@ from tenure.adapters.files.timings import DEFAULT
 from tenure.adapters.fleet.member import Member
 from tenure.adapters.fleet.roles import Following
 from tests.real.conftest import Zygote, stop
+from tests.real.other_bus import IDENTITY
 from tests.real.others import Mixed, request
 
 FORWARDS = ("leader.forwardMessage", "leader.forwardEditedMessage", "leader.forwardCallback", "leader.forwardReaction")
@@ -330,6 +331,35 @@ def test_whoever_names_somebody_elses_instance(mixed: Mixed) -> None:
     second = mixed.other("--previous", first.instance, "--thread", str(following["target"]["threadId"]))
     assert second.says("following")["target"] != following["target"]
     assert first.ask("ask", kind="follower.heartbeat")["ok"]
+
+
+def test_odd_registrations_spoil_nothing(mixed: Mixed) -> None:
+    """Whatever one says, what is published after it is complete, and a leader of ours goes on from it."""
+    leader = mixed.start()
+    mixed.leads(leader)
+    secret = mixed.entry()["busSecret"]
+    plain = {"connectedAtMs": 1, "protocol": IDENTITY, "busSocketPath": "/nowhere"}
+    odd: list[dict[str, object]] = [
+        {"registrationGeneration": ""},
+        {"registrationGeneration": "\ud800\0", "threadName": "\n", "cwd": "\0", "slot": "AA"},
+        {"profileKey": "", "pid": 2**53, "processBirthId": "x", "sessionGeneration": 0},
+        {"profileKey": "profile::manual:", "pid": 1.5, "previousInstanceId": "", "target": {"chatId": -(2**52)}},
+        {"instanceId": "\u2028", "target": {"chatId": 0, "threadId": -1}},
+        {"instanceId": "", "registrationGeneration": "x"},
+    ]
+    answers = []
+    for number, members in enumerate(odd):
+        name = f"odd{number}"
+        asked = {"instanceId": name, "profileKey": f"manual:{name}", "registrationGeneration": name} | plain | members
+        register = {"kind": "follower.register", "requestId": name, "auth": secret, "registration": asked}
+        answers.append(request(str(mixed.endpoint), register)["ok"])
+    assert answers == [False, True, True, True, True, False]
+    follower = mixed.other("--follow")
+    follower.says("following")
+    live = {route["instanceId"] for route in mixed.state()["liveRoster"]["busFollowers"]}
+    assert live == {"odd1", "odd2", "odd3", "\u2028", follower.instance}
+    leader.kill()
+    mixed.leads(mixed.start())
 
 
 def test_their_follower_is_silent(mixed: Mixed) -> None:
