@@ -118,6 +118,7 @@ def test_the_values_are_bounded() -> None:
     """A line of so many small ones is none of the protocol's."""
     assert VALUES_LIMIT - 1 == len(load(b"[" + b"1," * (VALUES_LIMIT - 2) + b"1]"))  # type: ignore[arg-type]
     more = f"holds more than {VALUES_LIMIT} values"
+    assert more == problem(b"[" + b"1," * (VALUES_LIMIT - 1) + b"1]")
     assert more == problem(b"[" + b"1," * VALUES_LIMIT + b"1]")
     assert more == problem(b"[" + b"[]," * VALUES_LIMIT + b"1]")
     assert more == problem(b'["",' + b'"",' * (4 * VALUES_LIMIT) + b'""]')
