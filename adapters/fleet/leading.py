@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Coroutine
 
 import attrs
@@ -229,6 +230,11 @@ class Leading:
         try:
             if await self.endpoint.heal():
                 tell(self.means.ports, "fleet", "healed", path=self.endpoint.path)
+            # Without what is published nobody of the other system registers.
+            path = self._projection(self.epoch).path
+            if self.routing.book is not None and not await asyncio.to_thread(os.path.lexists, path):
+                self.routing.book.publish_soon()
+                tell(self.means.ports, "fleet", "healed", path=path)
         except TenureError as error:
             tell(self.means.ports, "fleet", "heal", error=str(error))
         finally:

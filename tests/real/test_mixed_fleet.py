@@ -496,6 +496,18 @@ def test_the_endpoint_is_damaged(mixed: Mixed, leader: str, what: str) -> None:
     assert mixed.entry()["pid"] == first.pid
 
 
+def test_the_state_file_is_removed(mixed: Mixed) -> None:
+    """Without it nobody of the other system registers: our leader publishes it again, as it does its endpoint."""
+    leader = mixed.start()
+    mixed.leads(leader)
+    first = mixed.other()
+    mixed.follows(first, leader)
+    mixed.registry.with_name("state.json").unlink()
+    second = mixed.other()
+    mixed.follows(second, leader)
+    assert mixed.live(leader) == 2
+
+
 # -- entries -----------------------------------------------------------------------------------------------------------
 
 
