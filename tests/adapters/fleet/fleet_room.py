@@ -10,7 +10,7 @@ import asyncio
 import json
 import tempfile
 from collections.abc import Awaitable, Callable, Coroutine
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -269,7 +269,8 @@ class Proxy:
         assert task is not None
         self._serving.add(task)
         task.add_done_callback(self._serving.discard)
-        with suppress(OSError, asyncio.IncompleteReadError):
+        # Cancelled at the end: asyncio's own callback of this task is not prepared for that.
+        with suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError), closing(writer):
             line = await reader.readline()
             if line:
                 kind = json.loads(line)["kind"]
@@ -281,16 +282,10 @@ class Proxy:
                 else:
                     writer.write(answer)
                     await writer.drain()
-        writer.close()
-        with suppress(OSError):
-            await writer.wait_closed()
 
     async def _ask(self, line: bytes) -> bytes:
         reader, writer = await asyncio.open_unix_connection(self.target, limit=2**20)
-        writer.write(line)
-        await writer.drain()
-        answer = await reader.readline()
-        writer.close()
-        with suppress(OSError):
-            await writer.wait_closed()
-        return answer
+        with closing(writer):
+            writer.write(line)
+            await writer.drain()
+            return await reader.readline()
