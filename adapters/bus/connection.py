@@ -218,9 +218,8 @@ class Connection(asyncio.BufferedProtocol, Generic[E]):
         transport = self._transport
         if self._over or transport is None or transport.is_closing():
             return
-        if self._half_closed:
-            waits = self._postponed or self._owes_at is not None or self._received.find(b"\n", self._scanned) >= 0
-            if not self.requests and not waits:
+        if self._half_closed:  # which was read behind all lines, so none is waiting
+            if not self.requests and self._owes_at is None:
                 self._end()
                 transport.close()
             return

@@ -9,16 +9,20 @@ import re
 import shutil
 import socket
 import stat
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import attrs
 import pytest
 
 from tenure.adapters.bus.client import Answer, Unreachable
 from tenure.adapters.bus.endpoint import Endpoint, EndpointError, unconditionally
+from tenure.adapters.bus.endpoint_calls import PosixCalls
 from tenure.adapters.bus.endpoint_paths import endpoint_path, short_directory
 from tenure.adapters.bus.server import BusServer
 from tests.adapters.bus.transport_room import (
+    PATIENCE_S,
     SMALL,
     Handler,
     Rude,
@@ -270,6 +274,54 @@ def test_a_stop_abandons_a_start(path: str) -> None:
     run(main())
 
 
+def test_a_stop_before_anything_is_published(path: str) -> None:
+    """The file work of a start is under way: it is waited for, and nothing is served."""
+
+    async def main() -> None:
+        began, go = threading.Event(), threading.Event()
+
+        class Slow(PosixCalls):
+            def bind(self, path: str) -> socket.socket:
+                began.set()
+                go.wait(PATIENCE_S)
+                return super().bind(path)
+
+        async def publish(rename: Callable[[], None]) -> None:
+            raise AssertionError("it was stopped before")
+
+        endpoint = new(path, publish=publish, calls=Slow())
+        starting = asyncio.ensure_future(endpoint.start())
+        await until(began.is_set)
+        await done(endpoint.stop())
+        go.set()
+        with pytest.raises(EndpointError, match="stopped while"):
+            await done(starting)
+        assert [] == listing(path)
+
+    run(main())
+
+
+def test_a_stop_between_the_rename_and_the_end_of_the_transaction(path: str) -> None:
+    async def main() -> None:
+        go = asyncio.Event()
+
+        async def publish(rename: Callable[[], None]) -> None:
+            rename()
+            await go.wait()
+
+        endpoint = new(path, publish=publish)
+        starting = asyncio.ensure_future(endpoint.start())
+        await until(lambda: os.path.lexists(path))
+        await done(endpoint.stop())
+        go.set()
+        with pytest.raises(EndpointError, match="stopped while"):
+            await done(starting)
+        assert ["bus.sock"] == listing(path)
+        assert not endpoint.serving
+
+    run(main())
+
+
 # -- what stands at the path -------------------------------------------------------------------------------------------
 
 
@@ -476,10 +528,41 @@ def test_a_stop_abandons_healing(path: str) -> None:
             healing = asyncio.ensure_future(endpoint.heal())
             await turns(steps)
             await done(endpoint.stop())
+            assert healing.done() or steps == 0  # then it has not even begun
             assert isinstance(await done(healing), bool)
             assert [] == [name for name in listing(path) if name != "bus.sock"]
             assert not os.path.exists(path)
             assert not endpoint.serving
+
+    run(main())
+
+
+def test_a_transaction_that_is_not_cancelled_heals_nothing_after_a_stop(path: str) -> None:
+    """A thread runs to its end; what it would rename is not renamed any more."""
+
+    async def main() -> None:
+        entered, go = 0, asyncio.Event()
+        go.set()
+
+        async def publish(rename: Callable[[], None]) -> None:
+            nonlocal entered
+            entered += 1
+            while not go.is_set():
+                with contextlib.suppress(asyncio.CancelledError):
+                    await go.wait()
+            rename()
+
+        limits = attrs.evolve(SMALL, stop_ms=0)
+        endpoint = Endpoint(path, BusServer(parsed, Handler(), limits=limits), publish=publish)
+        await done(endpoint.start())
+        os.unlink(path)
+        go.clear()
+        healing = asyncio.ensure_future(endpoint.heal())
+        await until(lambda: 2 == entered)
+        await endpoint.stop()
+        go.set()
+        assert not await done(healing)
+        assert [] == listing(path)
 
     run(main())
 

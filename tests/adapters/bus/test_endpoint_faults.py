@@ -247,6 +247,12 @@ def test_who_may_not_be_asked_is_not_dead(place: str, monkeypatch: pytest.Monkey
     assert () == sweep(Faulty(older_ms=OLD_MS), place)
 
 
+def test_what_is_another_user_s_stays(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    bound(f"{place}/{private('a')}", True).close()
+    monkeypatch.setattr("tenure.adapters.bus.endpoint_debris.os.geteuid", lambda: 4711)
+    assert () == sweep(Faulty(older_ms=OLD_MS), place)
+
+
 def test_a_name_that_changes_hands_during_the_look_is_not_swept(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The probe was of the dead one, the path is a living one's by now."""
     path = f"{place}/{private('a')}"

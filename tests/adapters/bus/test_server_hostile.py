@@ -324,6 +324,22 @@ def test_who_does_not_read_is_read_no_more_and_then_cut() -> None:
     run(main())
 
 
+def test_nor_is_who_closes_its_half_and_does_not_read() -> None:
+    async def main() -> None:
+        async with serving(limits=attrs.evolve(SMALL, owed_bytes=2_000_000)) as (server, path, handler):
+            handler.answers[b"x"] = b"y" * 1_000_000
+            with Rude(path) as peer:
+                peer.send(b"x\n")
+                peer.half_close()
+                await until(lambda: server.owing)
+                wait(11)
+                server.sweep()
+                await until(lambda: not server.statistics().connections)
+                assert 1 == server.statistics().cut
+
+    run(main())
+
+
 def test_who_reads_slowly_is_served_on() -> None:
     async def main() -> None:
         async with serving() as (_, path, handler):
