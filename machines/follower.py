@@ -103,7 +103,7 @@ class FollowerChart(StateMachine):
     leave = idle.from_(registering, registered, disconnecting, on="give_up")
     session_changed = (
         registering.to(idle, cond=["session_ends_registration"], on="abandon")
-        | _each((idle, registering, registered, disconnecting), on="serve")
+        | _each((idle, registered, disconnecting), on="serve")
     )  # fmt: skip
 
     ask = registered.to(registered, on="send_ask")
@@ -188,7 +188,7 @@ class FollowerChart(StateMachine):
     def session_ends_registration(data: Memory, message: SessionChanged) -> bool:
         """Late is nothing: a session that is gone cannot be registered. Without it its answer makes a registration
         whose context is dead (L25)."""
-        return data.generation is not None
+        return True
 
     @staticmethod
     @guard(Law.FENCE)

@@ -29,7 +29,6 @@ from tenure.machines.routes_messages import (
     Happening,
     Heartbeat,
     Intent,
-    Kind,
     Open,
     Output,
     Perform,
@@ -114,7 +113,7 @@ class RoutesChart(StateMachine):
         | serving.to(serving, cond=["leads_here", "nobody_mutates_profile"], on="forget_intent")
     )  # fmt: skip
     cleaned = (
-        serving.to(serving, cond=["epoch_still_held", "still_this_generation"], on="remove")
+        serving.to(serving, cond=["clean_up_is_current"], on="remove")
         | serving.to(serving, on="keep")
     )  # fmt: skip
     clean_up_failed = serving.to(serving, on="keep")
@@ -181,12 +180,11 @@ class RoutesChart(StateMachine):
 
     @staticmethod
     @guard(Law.FENCE)
-    def epoch_still_held(data: Routes, message: Provisioned | Cleaned) -> bool:
-        """Fence: a change ends under the epoch that began it. Without it a deposed leader acknowledges a follower
+    def epoch_still_held(data: Routes, message: Provisioned) -> bool:
+        """Fence: a route is written under the epoch that began it. Without it a deposed leader acknowledges a follower
         that its successor does not know (I3, B17)."""
-        kind: Kind = "register" if isinstance(message, Provisioned) else "clean_up"
-        mutation = under_way(data, kind, message.instance, message.generation)
-        return mutation is not None and message.epoch is not None and message.epoch == mutation.epoch
+        asked = under_way(data, "register", message.instance, message.generation)
+        return asked is not None and message.epoch == asked.epoch
 
     @staticmethod
     @guard(Law.FENCE)
@@ -234,11 +232,13 @@ class RoutesChart(StateMachine):
 
     @staticmethod
     @guard(Law.LATE_IS_NOTHING)
-    def still_this_generation(data: Routes, message: Cleaned) -> bool:
-        """Late is nothing: a clean-up ends the registration that it began with. Without it an old goodbye removes its
-        successor's route (I4, M4c)."""
+    def clean_up_is_current(data: Routes, message: Cleaned) -> bool:
+        """Late is nothing: a clean-up ends under its epoch, and the registration that it began with. Without it an old
+        goodbye removes its successor's route (I4, M4c)."""
+        mutation = under_way(data, "clean_up", message.instance, message.generation)
         entry = data.entry(message.instance)
-        return entry is None or entry.generation == message.generation
+        held = mutation is not None and message.epoch == mutation.epoch
+        return held and (entry is None or entry.generation == message.generation)
 
     @staticmethod
     @guard(Law.PROOF)

@@ -137,8 +137,8 @@ class ProvisionFailed:
 
 @attrs.frozen
 class Replay:
-    """The request ledger remembers an acknowledgement of this registration: may it be repeated (L14)? It may when this
-    is taken; when it is refused the request is a new one."""
+    """The request ledger remembers an acknowledgement of this registration: does it still stand (L14)? It does when
+    this is taken; when it is refused the registration is over, and so is the request."""
 
     event: ClassVar[str] = "replay"
     instance: str

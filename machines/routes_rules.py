@@ -104,7 +104,11 @@ def asked_for(data: Routes, message: Provisioned) -> Mutation | None:
 
 
 def under_way(data: Routes, kind: Kind, instance: str, generation: Generation) -> Mutation | None:
-    return next((m for m in data.mutations if (m.kind, m.instance, m.generation) == (kind, instance, generation)), None)
+    """The change of that name; asked for if any of that name is."""
+    found = [m for m in data.mutations if (m.kind, m.instance, m.generation) == (kind, instance, generation)]
+    if not found:
+        return None
+    return found[0] if len(found) == 1 else attrs.evolve(found[0], asked=any(m.asked for m in found))
 
 
 def begun(data: Routes, message: Register, binding: Binding) -> Effect:
@@ -156,7 +160,9 @@ def clean_up(data: Routes, intent: Intent, epoch: Epoch | None, *, asked: bool) 
 
 
 def without_mutation(data: Routes, mutation: Mutation) -> Routes:
-    return attrs.evolve(data, mutations=tuple(m for m in data.mutations if m != mutation))
+    """What is said of one is said of all with its kind, instance and generation: a call's answer names no more."""
+    name = (mutation.kind, mutation.instance, mutation.generation)
+    return attrs.evolve(data, mutations=tuple(m for m in data.mutations if (m.kind, m.instance, m.generation) != name))
 
 
 def without_intent(data: Routes, intent: Intent) -> Effect:

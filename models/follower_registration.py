@@ -44,7 +44,6 @@ class Call:
 
     kind: str
     gen: int
-    session: int
 
 
 @attrs.frozen(cache_hash=True)
@@ -53,6 +52,7 @@ class Outside:
 
     up: str
     lead: str
+    session: int
     calls: frozenset[Call]
 
 
@@ -64,6 +64,7 @@ class Msg:
     who: str
     gen: int
     lead: str
+    session: int = 0
     own: bool = False
     target: int = 0
     ok: bool = False
@@ -91,7 +92,9 @@ class Change:
     gen: int
     key: str
     target: int
+    session: int
     asked: bool
+    done: bool
 
 
 @attrs.frozen(cache_hash=True)
@@ -146,29 +149,38 @@ class Config:
     relation: str
     causes: frozenset[str]
     budget: int
+    beating: frozenset[str] = frozenset()
     odd: frozenset[str] = frozenset()
     outsiders: frozenset[str] = frozenset()
     claims: frozenset[str] = frozenset()
 
 
 def _config(
-    causes: str, budget: int, *instances: str, relation: str = "apart", odd: str = "", out: str = "", claims: str = ""
+    causes: str,
+    budget: int,
+    *instances: str,
+    relation: str = "apart",
+    beating: str = "",
+    odd: str = "",
+    out: str = "",
+    claims: str = "",
 ) -> Config:
-    sets = [frozenset(words.split()) for words in (causes, odd, out, claims)]
+    sets = [frozenset(words.split()) for words in (causes, beating, odd, out, claims)]
     return Config(instances or ("a",), relation, sets[0], budget, *sets[1:])
 
 
 CONFIGS: Mapping[str, Config] = {
-    "channel": _config("lose late repeat silence", 2),
-    "session": _config("session late leave", 2),
-    "goodbye": _config("goodbye late fail leave", 3),
-    "asks": _config("ask bare work leave late", 2),
-    "leaders": _config("depose kill goodbye fail", 2),
-    "shell": _config("crash", 1, "a", "b", relation="shell"),
+    "channel": _config("lose late repeat silence goodbye", 2, beating="a"),
+    "asks": _config("session late leave ask bare work move", 2),
+    "intents": _config("goodbye leave fail session", 3),
+    "deposed": _config("depose goodbye leave", 3),
+    "shell": _config("crash work astray", 2, "a", "b", relation="shell", beating="b"),
     "claim": _config("", 0, "a", "b", claims="a b"),
-    "strangers": _config("", 0, "a", "b", odd="a L2", out="b"),
-    "reload": _config("reload goodbye fail", 3, "a", "b", relation="reload"),
-    "successor": _config("crash bury", 2, "a", "b", relation="successor"),
+    "strangers": _config("", 0, "a", "b", odd="a", out="b"),
+    "foreign": _config("", 0, odd="L1"),
+    "reload": _config("reload goodbye fail", 3, "a", "b", relation="reload", beating="b"),
+    "successor": _config("crash bury", 1, "a", "b", relation="successor"),
+    "all": _config("lose late repeat silence session leave goodbye fail depose kill ask work bury", 1, beating="a"),
 }
 """The configurations of the manifest by name; each equals `spec/FollowerRegistration_<name>.cfg`."""
 
@@ -209,7 +221,7 @@ class _Draft:
     def calls(self, p: str, calls: frozenset[Call]) -> None:
         """``[outside EXCEPT ![p].calls = calls]``."""
         around = self.outside[p]
-        self.outside = self.outside.set(p, Outside(around.up, around.lead, calls))
+        self.outside = self.outside.set(p, Outside(around.up, around.lead, around.session, calls))
 
     def told(self, answer: Msg) -> None:
         """An answer goes where somebody still waits for it."""
@@ -240,7 +252,7 @@ class FollowerRegistration(World[State]):
         c = self.config
         later = c.relation in ("reload", "successor")
         node = {p: Node("idle", 1, 0, False, False, 0, False, 1 if p in c.claims else 0) for p in c.instances}
-        outside = {p: Outside("no" if p == "b" and later else "yes", NONE, frozenset()) for p in c.instances}
+        outside = {p: Outside("no" if p == "b" and later else "yes", NONE, 1, frozenset()) for p in c.instances}
         threads = frozenset({Thread(1, "a", 0, self._key("a", False))} if c.claims else ())
         route = {"L1": attrs.evolve(_CLOSED, phase="serving"), "L2": _CLOSED}
         yield State(
@@ -270,10 +282,12 @@ class FollowerRegistration(World[State]):
             Action("Refresh", self._refresh, pairs),
             Action("Perform", self._perform, pairs),
             Action("Forward", self._forward, pairs),
+            Action("Move", self._move, pairs),
             Action("HearGoodbye", self._hear_goodbye, pairs),
             Action("Resume", self._resume, pairs),
             Action("Bury", self._bury, pairs),
-            Action("CleanUp", self._clean_up, pairs),
+            Action("Delete", self._delete, pairs),
+            Action("Cleaned", self._cleaned, pairs),
             Action("CleanUpFails", self._clean_up_fails, pairs),
             Action("Prune", self._prune, pairs),
             Action("Silence", self._silence, pairs),
@@ -327,13 +341,16 @@ class FollowerRegistration(World[State]):
         draft.node = draft.node.set(p, after)
         for output in done.outputs:
             if isinstance(output, own.SendRegister):
-                call, leader = Call("register", _int(output.generation), output.session), draft.epoch
+                call, leader = Call("register", _int(output.generation)), draft.epoch
                 target = _int(output.binding.target)
-                request = Msg("register", p, call.gen, leader, output.own_key, target)
-                draft.outside = draft.outside.set(p, Outside("yes", leader, draft.outside[p].calls | {call}))
+                request = Msg("register", p, call.gen, leader, output.session, output.own_key, target)
+                around = draft.outside[p]
+                draft.outside = draft.outside.set(p, Outside("yes", leader, around.session, around.calls | {call}))
             elif isinstance(output, own.SendHeartbeat | own.SendDisconnect):
                 kind = "beat" if isinstance(output, own.SendHeartbeat) else "goodbye"
-                call = Call(kind, _int(output.generation), 0)
+                if kind == "beat" and p not in self.config.beating:
+                    continue
+                call = Call(kind, _int(output.generation))
                 request = Msg(kind, p, call.gen, draft.outside[p].lead)
                 draft.harmed("piled", kind == "beat" and call in draft.outside[p].calls)
                 draft.calls(p, draft.outside[p].calls | {call})
@@ -345,41 +362,47 @@ class FollowerRegistration(World[State]):
         return True
 
     def _register(self, state: State, p: str) -> Iterable[State]:
-        if not self._up(state, p) or state.epoch == NONE:
-            return ()
+        message = own.Register(_fresh(state))
         draft = _Draft(state)
-        if not self._take(draft, p, own.Register(_fresh(state))):
+        if not self._up_for(state, p, message) or state.epoch == NONE or not self._take(draft, p, message):
             return ()
         draft.harmed("two calls", any(c.kind == "register" for c in state.outside[p].calls))
         return (draft.state(),)
 
-    def _answers(self, state: State, p: str, kind: str) -> Iterable[tuple[Msg, Call, _Draft]]:
-        """Each answer that a call of this follower can have now, and the draft in which it has it."""
-        if not self._up(state, p):
-            return
+    def _up_for(self, state: State, p: str, probe: own.Happening) -> bool:
+        """Whether p is there to hear anything. Who is not is asked as well, for its machine's refusal."""
+        if state.outside[p].up == "yes":
+            return True
+        self._told(p, state.node[p], probe)
+        return False
+
+    def _answers(self, state: State, p: str, kind: str) -> Iterable[tuple[Msg, _Draft]]:
+        """Each answer that this follower can hear now, and the draft in which it does."""
         for answer in state.net:
             if answer.kind == kind and answer.who == p:
-                for call in state.outside[p].calls:
-                    if call.kind == _ASKED[kind] and call.gen == answer.gen:
-                        draft = _Draft(state)
-                        draft.net = state.net - {answer}
-                        draft.calls(p, state.outside[p].calls - {call})
-                        yield answer, call, draft
+                draft = _Draft(state)
+                draft.net = state.net - {answer}
+                draft.calls(p, state.outside[p].calls - {Call(_ASKED[kind], answer.gen)})
+                yield answer, draft
 
     def _hear_answer(self, state: State, p: str) -> Iterable[State]:
         before = state.node[p]
-        for a, call, draft in self._answers(state, p, "registered"):
+        if not self._up_for(state, p, own.Answered(1, True, True)):
+            return
+        for a, draft in self._answers(state, p, "registered"):
             fits = a.lead not in self.config.odd
             self._take(draft, p, own.Answered(a.gen, fits, a.ok, a.held, Binding(a.target or None)))
             after = draft.node[p]
             held = after.phase == "registered" and before.phase != "registered"
             draft.harmed("late", after != before and a.gen not in (before.generation, before.abandoned))
-            draft.harmed("dead session", held and call.session != before.session)
+            draft.harmed("dead session", held and a.session != state.outside[p].session)
             yield draft.state()
 
     def _beat(self, state: State, p: str) -> Iterable[State]:
         draft = _Draft(state)
-        if not self._up(state, p) or not self._take(draft, p, own.Tick()):
+        if not self._up_for(state, p, own.Tick()) or p not in self.config.beating:
+            return ()
+        if not self._take(draft, p, own.Tick()):
             return ()
         after = draft.state()
         same = (after.node, after.outside, after.net) == (state.node, state.outside, state.net)
@@ -387,21 +410,21 @@ class FollowerRegistration(World[State]):
 
     def _hear_beat(self, state: State, p: str) -> Iterable[State]:
         before = state.node[p]
-        for a, _, draft in self._answers(state, p, "beaten"):
+        if not self._up_for(state, p, own.BeatAnswered(1, True)):
+            return
+        for a, draft in self._answers(state, p, "beaten"):
             self._take(draft, p, own.BeatAnswered(a.gen, a.ok))
             draft.harmed("late", draft.node[p] != before and a.gen != before.generation)
             yield draft.state()
 
     def _disconnect(self, state: State, p: str) -> Iterable[State]:
-        budget = self._spend(state, "goodbye")
-        draft = _Draft(state, budget)
-        if budget is None or not self._up(state, p) or not self._take(draft, p, own.Disconnect()):
-            return ()
-        return (draft.state(),)
+        return self._command(state, p, "goodbye", own.Disconnect())
 
     def _hear_gone(self, state: State, p: str) -> Iterable[State]:
         before = state.node[p]
-        for a, _, draft in self._answers(state, p, "gone"):
+        if not self._up_for(state, p, own.DisconnectAnswered(1, True)):
+            return
+        for a, draft in self._answers(state, p, "gone"):
             self._take(draft, p, own.DisconnectAnswered(a.gen, a.ok))
             after = draft.node[p]
             draft.harmed("late", after != before and a.gen != before.generation)
@@ -409,23 +432,33 @@ class FollowerRegistration(World[State]):
             yield draft.state()
 
     def _return(self, state: State, p: str) -> Iterable[State]:
-        if not self._up(state, p):
-            return
         before = state.node[p]
-        for call in state.outside[p].calls:
-            budget: int | None = state.budget if _hopeless(state, p, call) else self._spend(state, "late")
-            if budget is None:
+        for kind, failed in _FAILED.items():
+            if not self._up_for(state, p, failed(1)):
                 continue
-            draft = _Draft(state, budget)
-            answer = _ANSWER[call.kind]
-            draft.net = frozenset(m for m in state.net if not (m.who == p and m.gen == call.gen and m.kind == answer))
-            draft.calls(p, state.outside[p].calls - {call})
-            self._take(draft, p, _FAILED[call.kind](call.gen))
-            draft.harmed("late", draft.node[p] != before and call.gen not in (before.generation, before.abandoned))
-            yield draft.state()
+            for call in state.outside[p].calls:
+                if call.kind != kind:
+                    continue
+                budget: int | None = state.budget if _hopeless(state, p, call) else self._spend(state, "late")
+                if budget is None:
+                    continue
+                draft = _Draft(state, budget)
+                draft.calls(p, state.outside[p].calls - {call})
+                self._take(draft, p, failed(call.gen))
+                late = draft.node[p] != before and call.gen not in (before.generation, before.abandoned)
+                draft.harmed("late", late)
+                yield draft.state()
 
     def _session(self, state: State, p: str) -> Iterable[State]:
-        return self._command(state, p, "session", own.SessionChanged(3 - state.node[p].session))
+        message = own.SessionChanged(3 - state.node[p].session)
+        budget = self._spend(state, "session")
+        if not self._up_for(state, p, message) or budget is None:
+            return ()
+        draft = _Draft(state, budget)
+        self._take(draft, p, message)
+        around = draft.outside[p]
+        draft.outside = draft.outside.set(p, Outside(around.up, around.lead, 3 - around.session, around.calls))
+        return (draft.state(),)
 
     def _leave(self, state: State, p: str) -> Iterable[State]:
         return self._command(state, p, "leave", own.Leave())
@@ -433,14 +466,14 @@ class FollowerRegistration(World[State]):
     def _command(self, state: State, p: str, cause: str, message: own.Happening) -> Iterable[State]:
         budget = self._spend(state, cause)
         draft = _Draft(state, budget)
-        if budget is None or not self._up(state, p) or not self._take(draft, p, message):
+        if not self._up_for(state, p, message) or budget is None or not self._take(draft, p, message):
             return ()
         return (draft.state(),)
 
     def _ask(self, state: State, p: str, bare: bool) -> Iterable[State]:
         budget = self._spend(state, "bare" if bare else "ask")
         draft = _Draft(state, budget)
-        if budget is None or not self._up(state, p) or state.outside[p].lead == NONE:
+        if not self._up_for(state, p, own.Ask(0)) or budget is None or state.outside[p].lead == NONE:
             return ()
         if bare:
             _post(draft, Msg("ask", p, 0, state.outside[p].lead))
@@ -449,21 +482,23 @@ class FollowerRegistration(World[State]):
         return () if draft.net == state.net else (draft.state(),)
 
     def _deliver(self, state: State, p: str) -> Iterable[State]:
-        if not self._up(state, p):
-            return
         node = state.node[p]
+        probes = (own.Deliver(p, 1, 0), own.ReplaceTarget(p, 1, 1))
+        if not all([self._up_for(state, p, probe) for probe in probes]):
+            return
         for m in state.net:
-            if m.kind != "work":
+            if m.kind not in ("work", "moved"):
                 continue
             budget = state.budget if m.who == p else self._spend(state, "astray")
             if budget is None:
                 continue
             draft = _Draft(state, budget)
             draft.net = state.net - {m}
-            message = own.Deliver(m.who, m.gen, 0)
-            done = self._told(p, node, message)
-            takes = isinstance(done, Step) and own.Admit(0) in done.outputs
-            if self.guard("registered_first", False) and node.phase != "stopped":
+            message: own.Happening = own.Deliver(m.who, m.gen, 0)
+            if m.kind == "moved":
+                message = own.ReplaceTarget(m.who, m.gen, m.target)
+            takes = self._take(draft, p, message)
+            if m.kind == "work" and self.guard("registered_first", False) and node.phase != "stopped":
                 takes = isinstance(self._told(p, attrs.evolve(node, phase="registered"), message), Step)
             current = m.who == p and node.phase == "registered" and m.gen == node.generation
             draft.harmed("strayed", takes and not current)
@@ -471,7 +506,9 @@ class FollowerRegistration(World[State]):
 
     # -- a leader -----------------------------------------------------------------------------------------------------
 
-    def _hear(self, draft: _Draft, x: str, message: lead.Happening) -> Step[Routes, lead.Output] | Refused:
+    def _hear(
+        self, draft: _Draft, x: str, message: lead.Happening, session: int = 0
+    ) -> Step[Routes, lead.Output] | Refused:
         """Offer `message` to the routes of leader `x`, and make true what they answer."""
         before = draft.route[x]
         data = Routes(
@@ -484,8 +521,10 @@ class FollowerRegistration(World[State]):
         if isinstance(done, Refused):
             return done
         silent = {(e.who, e.gen): e for e in before.entries}
+        was = {(u.kind, u.who, u.gen, u.asked): u for u in before.mutations}
+        sessions = {(u.who, u.gen): u.session for u in before.mutations if u.kind == "register"}
         entries = frozenset(_entry_of(e, silent.get((e.instance, _int(e.generation)))) for e in done.data.entries)
-        mutations = frozenset(_change_of(u) for u in done.data.mutations)
+        mutations = frozenset(_change_of(u, was, session) for u in done.data.mutations)
         draft.route = draft.route.set(x, Route(done.phase, entries, mutations))
         for output in done.outputs:
             if isinstance(output, lead.PersistIntent):
@@ -494,11 +533,12 @@ class FollowerRegistration(World[State]):
                 draft.intents = draft.intents - {_intent_of(output.intent)}
             elif isinstance(output, lead.Acknowledge):
                 kind, gen = _REQUEST_OF[output.request], _int(output.generation)
-                target = _int(output.binding.target)
-                draft.told(Msg(kind, output.instance, gen, x, target=target, ok=True))
+                target, told = _int(output.binding.target), _session_of(kind, output.instance, gen, sessions)
+                draft.told(Msg(kind, output.instance, gen, x, told, target=target, ok=True))
             elif isinstance(output, lead.Reject):
                 kind, gen = _REQUEST_OF[output.request], _int(output.generation)
-                draft.told(Msg(kind, output.instance, gen, x, held=output.held))
+                told = _session_of(kind, output.instance, gen, sessions)
+                draft.told(Msg(kind, output.instance, gen, x, told, held=output.held))
         return done
 
     def _entry(self, e: Entry) -> lead.Entry:
@@ -526,27 +566,29 @@ class FollowerRegistration(World[State]):
             draft = _Draft(state, budget)
             if not again:
                 draft.net = state.net - {m}
-            if m.ok and isinstance(self._hear(draft, x, lead.Replay(p, m.gen)), Step):
-                draft.told(Msg("registered", p, m.gen, x, target=m.target, ok=True))
-                draft.harmed("echo", not _current(state, x, p, m.gen))
+            if m.ok:
+                stands = isinstance(self._hear(draft, x, lead.Replay(p, m.gen)), Step)
+                draft.told(Msg("registered", p, m.gen, x, m.session, target=m.target if stands else 0, ok=stands))
+                draft.harmed("echo", stands and not _current(state, x, p, m.gen))
             else:
                 message = lead.Register(
                     p, m.gen, self._key(p, m.own), self._process(p), Binding(m.target or None), _epoch(state),
                     p not in self.config.outsiders, p not in self.config.odd, True, self._dead(state),
                 )  # fmt: skip
-                done = self._hear(draft, x, message)
+                done = self._hear(draft, x, message, m.session)
                 if isinstance(done, Refused):
                     if "nobody_mutates_profile" in done.guards:
                         continue
-                    draft.told(Msg("registered", p, m.gen, x, held="profile_not_held" in done.guards))
+                    draft.told(Msg("registered", p, m.gen, x, m.session, held="profile_not_held" in done.guards))
             if draft.net != state.net or draft.route != state.route:
                 yield draft.state()
 
-    def _given(self, state: State, u: Change) -> int:
-        """The provisioning port: the thread that is asked for, else that of the profile, else a new one."""
-        if any(t.target == u.target for t in state.threads):
-            return u.target
-        mine = [t.target for t in state.threads if t.key == u.key]
+    def _given(self, state: State, x: str, p: str, target: int, key: str) -> int:
+        """The provisioning port: the thread that is asked for, else that of the profile if free, else a new one."""
+        if any(t.target == target for t in state.threads):
+            return target
+        held = {e.target for e in state.route[x].entries if not self._gives_way(state, e, p)}
+        mine = [t.target for t in state.threads if t.key == key and t.target not in held]
         if mine:
             return min(mine)
         used = {0, *(t.target for t in state.threads), *(i.target for i in state.intents)}
@@ -563,7 +605,7 @@ class FollowerRegistration(World[State]):
 
     def _provisioned(self, state: State, x: str, p: str) -> Iterable[State]:
         for u in self._changes(state, x, p, "register"):
-            target = self._given(state, u)
+            target = self._given(state, x, p, u.target, u.key)
             now = 0 if self.guard("stamped_anew", False) else 1
             message = lead.Provisioned(p, u.gen, Binding(target), _epoch(state), now, self._dead(state))
             draft = _Draft(state)
@@ -617,6 +659,23 @@ class FollowerRegistration(World[State]):
                 draft.net = state.net | {Msg("work", p, e.gen, x)}
                 yield draft.state()
 
+    def _move(self, state: State, x: str, p: str) -> Iterable[State]:
+        budget, route = self._spend(state, "move"), state.route[x]
+        if budget is None or not self._serving(state, x) or state.epoch != x or route.mutations:
+            return
+        for e in route.entries:
+            if e.who != p:
+                continue
+            target = self._given(state, x, p, 0, "")
+            draft = _Draft(state, budget)
+            entries = (route.entries - {e}) | {attrs.evolve(e, target=target)}
+            draft.route = state.route.set(x, Route(route.phase, entries, route.mutations))
+            draft.net = state.net | {Msg("moved", p, e.gen, x, target=target)}
+            draft.threads = frozenset(
+                attrs.evolve(t, target=target) if t.target == e.target else t for t in state.threads
+            )
+            yield draft.state()
+
     def _hear_goodbye(self, state: State, x: str, p: str) -> Iterable[State]:
         for m in self._requests(state, x, p, "goodbye"):
             draft = _Draft(state)
@@ -636,14 +695,13 @@ class FollowerRegistration(World[State]):
                 yield from self._reclaim(state, x, i, state.budget)
 
     def _bury(self, state: State, x: str, p: str) -> Iterable[State]:
-        budget = self._spend(state, "bury")
-        if budget is not None:
+        if "bury" in self.config.causes:
             for t in state.threads:
                 if t.who == p and not _current(state, x, p, t.gen):
-                    yield from self._reclaim(state, x, Intent(p, t.gen, t.key, t.target), budget)
+                    yield from self._reclaim(state, x, Intent(p, t.gen, t.key, t.target), state.budget)
 
     def _reclaim(self, state: State, x: str, i: Intent, budget: int) -> Iterable[State]:
-        if not self._serving(state, x):
+        if any(u.gen == i.gen for u in self._changes(state, x, i.who, "clean_up")) or not self._serving(state, x):
             return
         now = next((t for t in state.threads if t.target == i.target), None)
         dead = i.who in self._dead(state)
@@ -656,19 +714,27 @@ class FollowerRegistration(World[State]):
         draft.harmed("silenced", due and i not in state.intents and not dead)
         yield draft.state()
 
-    def _clean_up(self, state: State, x: str, p: str) -> Iterable[State]:
+    def _delete(self, state: State, x: str, p: str) -> Iterable[State]:
         for u in self._changes(state, x, p, "clean_up"):
-            if not self.guard("clean_up_is_fenced", state.epoch == x):
+            if u.done or not self.guard("clean_up_is_fenced", state.epoch == x):
                 continue
             draft = _Draft(state)
             draft.threads = frozenset(t for t in state.threads if t.target != u.target)
-            self._hear(draft, x, lead.Cleaned(p, u.gen, _epoch(state)))
+            route = state.route[x]
+            mutations = (route.mutations - {u}) | {attrs.evolve(u, done=True)}
+            draft.route = state.route.set(x, Route(route.phase, route.entries, mutations))
             taken = any(t.target == u.target and (t.who, t.gen) != (p, u.gen) for t in state.threads)
             draft.harmed("taken", taken)
-            left = draft.route[x].entries
-            draft.harmed(
-                "removed", any(e.who == p and e.gen != u.gen and e not in left for e in state.route[x].entries)
-            )
+            yield draft.state()
+
+    def _cleaned(self, state: State, x: str, p: str) -> Iterable[State]:
+        for u in self._changes(state, x, p, "clean_up"):
+            if not u.done:
+                continue
+            draft = _Draft(state)
+            self._hear(draft, x, lead.Cleaned(p, u.gen, _epoch(state)))
+            gone = state.route[x].entries - draft.route[x].entries
+            draft.harmed("removed", any(e.who == p and e.gen != u.gen for e in gone))
             yield draft.state()
 
     def _clean_up_fails(self, state: State, x: str, p: str) -> Iterable[State]:
@@ -676,9 +742,10 @@ class FollowerRegistration(World[State]):
         if budget is None:
             return
         for u in self._changes(state, x, p, "clean_up"):
-            draft = _Draft(state, budget)
-            self._hear(draft, x, lead.CleanUpFailed(p, u.gen))
-            yield draft.state()
+            if not u.done:
+                draft = _Draft(state, budget)
+                self._hear(draft, x, lead.CleanUpFailed(p, u.gen))
+                yield draft.state()
 
     def _prune(self, state: State, x: str, p: str) -> Iterable[State]:
         if not self._serving(state, x):
@@ -750,7 +817,7 @@ class FollowerRegistration(World[State]):
     def _ends(self, draft: _Draft, p: str, up: str) -> None:
         self._take(draft, p, own.Stop())
         draft.node = draft.node.set(p, attrs.evolve(draft.node[p], target=0))
-        draft.outside = draft.outside.set(p, Outside(up, NONE, frozenset()))
+        draft.outside = draft.outside.set(p, Outside(up, NONE, draft.outside[p].session, frozenset()))
         draft.net = frozenset(m for m in draft.net if not (m.who == p and m.kind in _ASKED))
 
     def _crash(self, state: State, p: str) -> Iterable[State]:
@@ -764,7 +831,7 @@ class FollowerRegistration(World[State]):
     def _restart(self, state: State) -> Iterable[State]:
         if self.config.relation != "successor" or state.outside["b"].up != "no" or state.outside["a"].up != "dead":
             return ()
-        return (attrs.evolve(state, outside=state.outside.set("b", Outside("yes", NONE, frozenset()))),)
+        return (attrs.evolve(state, outside=state.outside.set("b", Outside("yes", NONE, 1, frozenset()))),)
 
     def _reload(self, state: State) -> Iterable[State]:
         budget = self._spend(state, "reload")
@@ -774,7 +841,7 @@ class FollowerRegistration(World[State]):
             return ()
         draft = _Draft(state, budget)
         draft.node = draft.node.set("b", attrs.evolve(draft.node["b"], target=state.node["a"].target))
-        draft.outside = draft.outside.set("b", Outside("yes", NONE, frozenset()))
+        draft.outside = draft.outside.set("b", Outside("yes", NONE, 1, frozenset()))
         self._ends(draft, "a", "gone")
         return (draft.state(),)
 
@@ -788,7 +855,7 @@ class FollowerRegistration(World[State]):
             "RouteIsCurrent_V3_I10": lambda s: "cut" not in s.harm,
             "RouteIsCurrent_L14": lambda s: "echo" not in s.harm,
             "RouteIsCurrent_L0": lambda s: "taken" not in s.harm,
-            "RouteIsCurrent_B61": lambda s: "silenced" not in s.harm,
+            "RouteIsCurrent_Silence": lambda s: "silenced" not in s.harm,
             "OneRoutePerProfile_I2": _one_route,
             "LateIsInert_I4": lambda s: "removed" not in s.harm,
             "LateIsInert_I5": lambda s: "late" not in s.harm,
@@ -799,18 +866,17 @@ class FollowerRegistration(World[State]):
         }
 
     def steps(self) -> Mapping[str, Callable[[State, State], bool]]:
-        return {"RouteIsCurrent_I3": _written_under_its_epoch, "OneRoutePerProfile_L24": self._nobody_is_put_out}
+        return {"RouteIsCurrent_I3": _begun_under_its_epoch, "OneRoutePerProfile_L24": self._nobody_is_put_out}
 
     def eventually(self) -> Mapping[str, LeadsTo[State] | tuple[LeadsTo[State], ...]]:
         return {
             "EventuallyRegistered_V1": tuple(self._registered(p) for p in self.config.instances),
-            "EventuallyRegistered_V1_gone": tuple(_over(p) for p in self.config.instances),
         }
 
     def fairness(self) -> tuple[Fair, ...]:
         weak = Strength.WEAK
         own_steps = ("Register", "HearAnswer", "Beat", "HearBeat", "HearGone", "Return")
-        theirs = ("Refresh", "HearGoodbye", "Provisioned", "CleanUp")
+        theirs = ("Refresh", "HearGoodbye", "Provisioned", "Delete", "Cleaned")
         return (
             Fair(weak, frozenset({("Succeed", ())})),
             *(Fair(weak, frozenset({("Close", (x,))})) for x in LEADERS),
@@ -837,14 +903,14 @@ class FollowerRegistration(World[State]):
         for x, route in after.route.items():
             gone = before.route[x].entries - route.entries
             for f in route.entries if gone else ():
-                new = not _current(before, x, f.who, f.gen)
-                if new and any(self._put_out(before, e, f) for e in gone):
+                if _current(before, x, f.who, f.gen):
+                    continue
+                if any(e.who != f.who and not self._gives_way(before, e, f.who) for e in gone):
                     return False
         return True
 
-    def _put_out(self, before: State, e: Entry, f: Entry) -> bool:
-        other = e.who != f.who and self._process(e.who) != self._process(f.who)
-        return other and before.outside[e.who].up != "dead"
+    def _gives_way(self, state: State, e: Entry, p: str) -> bool:
+        return e.who == p or self.config.relation == "reload" or state.outside[e.who].up == "dead"
 
     def _registered(self, p: str) -> LeadsTo[State]:
         strangers = self.config.odd | self.config.outsiders
@@ -885,8 +951,15 @@ def _intent_of(i: lead.Intent) -> Intent:
     return Intent(i.instance, _int(i.generation), i.key, _int(i.target))
 
 
-def _change_of(u: lead.Mutation) -> Change:
-    return Change(u.kind, u.instance, _int(u.generation), u.key, _int(u.binding.target), u.asked)
+def _session_of(kind: str, p: str, gen: int, sessions: Mapping[tuple[str, int], int]) -> int:
+    return sessions.get((p, gen), 0) if kind == "registered" else 0
+
+
+def _change_of(u: lead.Mutation, was: Mapping[tuple[str, str, int, bool], Change], new: int) -> Change:
+    gen = _int(u.generation)
+    before = was.get((u.kind, u.instance, gen, u.asked))
+    session, done = (new if u.kind == "register" else 0, False) if before is None else (before.session, before.done)
+    return Change(u.kind, u.instance, gen, u.key, _int(u.binding.target), session, u.asked, done)
 
 
 def _entry_of(e: lead.Entry, was: Entry | None) -> Entry:
@@ -953,12 +1026,11 @@ def _one_route(s: State) -> bool:
     return True
 
 
-def _written_under_its_epoch(before: State, after: State) -> bool:
+def _begun_under_its_epoch(before: State, after: State) -> bool:
     for x, route in after.route.items():
+        was = before.route[x]
         if before.epoch != x and any(not _current(before, x, e.who, e.gen) for e in route.entries):
             return False
+        if before.epoch != x and not route.mutations <= was.mutations:
+            return False
     return True
-
-
-def _over(p: str) -> LeadsTo[State]:
-    return LeadsTo(lambda s: s.node[p].phase == "disconnecting", lambda s: s.node[p].phase != "disconnecting")

@@ -1,0 +1,4 @@
+---------------------- MODULE MCFollowerRegistration ----------------------
+(* Bounds for TLC: the names that a .cfg cannot spell itself. *)
+EXTENDS FollowerRegistration
+=============================================================================
