@@ -16,6 +16,7 @@ import attrs
 
 from tenure.adapters.errors import TenureError
 from tenure.adapters.fleet.member_counts import Counts
+from tenure.adapters.fleet.succession_events import SuccessionEvents
 from tenure.machines import succession_messages as own
 from tenure.machines.chart import Step, step
 from tenure.machines.follower_messages import Binding
@@ -78,9 +79,10 @@ class Course:
         after_grace: Callable[[Callable[[], None]], Timer],
         on_step: Callable[[], None],
         on_fault: Callable[[BaseException], None],
+        events: SuccessionEvents | None = None,
     ) -> None:
         """`after_grace` calls what it is given when one grace is over. `on_step` is told when anything has changed,
-        `on_fault` of what no call should have raised."""
+        `on_fault` of what no call should have raised, `events` of each step of the machine."""
         self.phase = SUCCESSION.initial
         self.data = own.Memory(session=session)
         self.counts = Counts()
@@ -92,6 +94,7 @@ class Course:
         self._after_grace = after_grace
         self._on_step = on_step
         self._on_fault = on_fault
+        self._events = events
         self._jobs: set[asyncio.Task[None]] = set()
         self._call: asyncio.Task[None] | None = None
         """The registration or election that is under way, or the last one."""
@@ -143,11 +146,13 @@ class Course:
 
     def tell(self, message: own.Happening) -> bool:
         """Tell the machine, and perform what it asks for. Whether it took it."""
-        before = self.phase
-        answer = step(SUCCESSION, self.phase, self.data, message)
+        before, data = self.phase, self.data
+        answer = step(SUCCESSION, before, data, message)
         if not isinstance(answer, Step):
             return False
         self.phase, self.data = answer.phase, answer.data
+        if self._events is not None:
+            self._events.taken(message, data, answer)
         if before != self.phase:
             self._disarm()
             self._forget_loss()

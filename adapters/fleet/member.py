@@ -34,6 +34,7 @@ from tenure.adapters.fleet.mending import needs_a_person
 from tenure.adapters.fleet.moves import MemberMoves
 from tenure.adapters.fleet.provisioning import LocalProvisioning, Provisioning
 from tenure.adapters.fleet.roles import Following, Leading, Left, MemberStatistics, Role, Seeking
+from tenure.adapters.fleet.succession_events import SuccessionEvents
 from tenure.adapters.fleet.telling import Teller
 from tenure.adapters.fleet.watch import RegistryWatch
 from tenure.adapters.fleet.work import FleetWork, Run
@@ -130,6 +131,9 @@ class Member:
             after_grace=self._after_grace,
             on_step=self._step_taken,
             on_fault=self._fault,
+            events=SuccessionEvents(self.ports, self.identity, self._watch.named)
+            if self.ports.recorder is not None
+            else None,
         )
         self._teller = Teller(self.ports, on_role, on_available, self._callback_failed)
         self._loop: asyncio.AbstractEventLoop | None = None

@@ -92,6 +92,11 @@ class RegistryWatch:
         self.state: LeaseState = "unknown"
         """What the last look saw."""
 
+    def named(self, number: int) -> str | None:
+        """The instance behind the number of an entry, or its pid; None for one that was forgotten."""
+        entry = self.entries.get(number)
+        return None if entry is None else entry.instance_id or str(entry.pid)
+
     async def look(self) -> Seen:
         """Look now. Raises nothing but a cancellation: what cannot be seen is unknown."""
         return await asyncio.shield(self._begin())
