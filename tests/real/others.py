@@ -25,6 +25,8 @@ class Other:
 
     def __init__(self, output: Path, directory: Path, lease: float, options: tuple[str, ...]) -> None:
         self._output = output
+        self._read = 0
+        self._said: list[dict[str, Any]] = []
         words = [sys.executable, str(SCRIPT), str(directory), "--lease", str(lease), *options]
         with output.open("wb") as stdout, output.with_suffix(".errors").open("wb") as stderr:
             self._process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=stdout, stderr=stderr, bufsize=0)
@@ -34,7 +36,13 @@ class Other:
     @property
     def said(self) -> list[dict[str, Any]]:
         """All that has happened to it."""
-        return [json.loads(line) for line in self._output.read_text().splitlines(keepends=True) if line.endswith("\n")]
+        if self._output.stat().st_size > self._read:
+            with self._output.open("rb") as stream:
+                stream.seek(self._read)
+                whole, newline, _ = stream.read().rpartition(b"\n")
+            self._read += len(whole) + len(newline)
+            self._said += [json.loads(line) for line in whole.splitlines()]
+        return self._said
 
     def heard(self, event: str, after: int = 0, **members: Any) -> list[dict[str, Any]]:
         """Those of its events that have these members."""
