@@ -7,21 +7,23 @@ timer, the record of its thread), so that a missing or a superfluous output is a
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 import attrs
 
 from tenure.machines import succession_messages as own
-from tenure.machines.chart import Step
-from tenure.machines.follower_messages import NOTHING_BOUND, Binding
+from tenure.machines.follower_messages import NOTHING_BOUND
 from tenure.machines.laws import Law
 from tenure.machines.succession import SUCCESSION
-from tenure.machines.succession_messages import Elect, Look, Memory, MoveBinding, Output, Register, RestoreBinding
+from tenure.machines.succession_messages import Elect, Look, MoveBinding, Register, RestoreBinding
 from tenure.models.succession_state import (
+    BOUND,
     GONE,
     INVARIANTS,
+    NAMES,
     NO_CALL,
     NO_ENTRY,
+    NUMBERS,
     SLOTS,
     STEPS,
     Call,
@@ -29,10 +31,13 @@ from tenure.models.succession_state import (
     Entry,
     Node,
     State,
+    Taken,
     eventually,
     healthy,
     is_leading,
     is_over,
+    memory_of,
+    node_of,
     owns,
     reachable,
     up,
@@ -56,16 +61,8 @@ CONFIGS: Mapping[str, Config] = {
 }
 """The configurations of the manifest by name; each equals `spec/Succession_<name>.cfg`."""
 
-Taken = Step[Memory, Output]
 Body = Callable[..., Iterable[State]]
 
-NUMBERS: Final = {"none": 0, "L": 1, "a": 2, "b": 3, "z": 4}
-"""What stands for an exact entry in messages."""
-NAMES: Final = {number: name for name, number in NUMBERS.items()}
-BOUND: Final = {
-    p: {"own": Binding(number, SLOTS.get(p), p), "new": Binding(9, SLOTS.get(p), p), "none": NOTHING_BOUND}
-    for p, number in NUMBERS.items()
-}
 STARTED, DENIED, ELECT_FAILED, DEPOSED = own.Started(), own.Denied(), own.ElectFailed(), own.Deposed()
 
 
@@ -75,6 +72,10 @@ class Succession(World[State]):
     module: ClassVar[str] = "Succession"
     tables = (SUCCESSION,)
     environment = (prohibition("still_the_one_seen", Law.FENCE), prohibition("still_over", Law.PROOF))
+    names: Mapping[int, str] = NAMES
+    """Whom a number stands for in messages."""
+    memory_of = staticmethod(memory_of)
+    node_of = staticmethod(node_of)
 
     def __init__(self, config: Config, off: Collection[str] = ()) -> None:
         super().__init__(off)
@@ -163,32 +164,21 @@ class Succession(World[State]):
         key = (p, state.node[p], message)
         if key not in self.heard:
             node = state.node[p]
-            memory = Memory(
-                binding=BOUND[p][node.bound],
-                roster=tuple(sorted(SLOTS[q] for q in node.roster)),
-                session=node.session,
-                leader=NUMBERS[node.leader],
-                endpoint=node.endpoint,
-                deferred=node.deferred,
-            )
-            self.heard[key] = taken(self.step(self.table, node.phase, memory, message))
+            self.heard[key] = taken(self.step(self.table, node.phase, self.memory_of(p, node), message))
         return self.heard[key]
 
     def perform(self, state: State, p: str, done: Taken) -> State:
         """What the machine answered becomes true around it. A timer ends with its phase."""
-        data, call, timer, record, late = done.data, state.call[p], state.timer[p], state.record[p], state.late[p]
-        bound = next(name for name, binding in BOUND[p].items() if binding == data.binding)
-        roster = frozenset(q for q, slot in SLOTS.items() if slot in data.roster)
-        node = Node(done.phase, NAMES[data.leader], data.endpoint, roster, data.session, data.deferred, bound)
+        call, timer, record, late = state.call[p], state.timer[p], state.record[p], state.late[p]
         if done.phase != state.node[p].phase:
             timer = "off"
         for output in done.outputs:
             if isinstance(output, Register):
-                to = NAMES[output.leader]
+                to = self.names[output.leader]
                 call = Call("register", to, output.session != 0)
                 late = "none" if late == to else late
             elif isinstance(output, Elect):
-                call = Call("elect", NAMES[output.observed], output.session != 0)
+                call = Call("elect", self.names[output.observed], output.session != 0)
             elif isinstance(output, MoveBinding | RestoreBinding):
                 record = "leader" if isinstance(output, MoveBinding) else "follower"
             elif output == "leave":
@@ -199,7 +189,7 @@ class Succession(World[State]):
                 timer = "armed"
         return attrs.evolve(
             state,
-            node=state.node.set(p, node),
+            node=state.node.set(p, self.node_of(p, done)),
             call=state.call.set(p, call),
             late=state.late.set(p, late),
             timer=state.timer.set(p, timer),

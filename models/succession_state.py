@@ -7,7 +7,12 @@ from typing import Final
 
 import attrs
 
+from tenure.machines.chart import Step
+from tenure.machines.follower_messages import NOTHING_BOUND, Binding
+from tenure.machines.succession_messages import Memory, Output
 from tenure.models.world import FrozenMap, LeadsTo
+
+Taken = Step[Memory, Output]
 
 
 @attrs.frozen(cache_hash=True)
@@ -73,9 +78,36 @@ class Config:
 
 
 SLOTS: Final = {"a": "A", "b": "B"}
+NUMBERS: Final = {"none": 0, "L": 1, "a": 2, "b": 3, "z": 4}
+"""What stands for an exact entry in messages."""
+NAMES: Final = {number: name for name, number in NUMBERS.items()}
+BOUND: Final = {
+    p: {"own": Binding(number, SLOTS.get(p), p), "new": Binding(9, SLOTS.get(p), p), "none": NOTHING_BOUND}
+    for p, number in NUMBERS.items()
+}
 NO_CALL: Final = Call()
 NO_ENTRY: Final = Entry()
 GONE: Final = Node("ended", "none", 0, frozenset(), 0, False, "none")
+
+
+def memory_of(p: str, node: Node) -> Memory:
+    """What the machine of `p` remembers."""
+    return Memory(
+        binding=BOUND[p][node.bound],
+        roster=tuple(sorted(SLOTS[q] for q in node.roster)),
+        session=node.session,
+        leader=NUMBERS[node.leader],
+        endpoint=node.endpoint,
+        deferred=node.deferred,
+    )
+
+
+def node_of(p: str, done: Taken) -> Node:
+    """Phase and memory of `p` after a step."""
+    data = done.data
+    bound = next(name for name, binding in BOUND[p].items() if binding == data.binding)
+    roster = frozenset(q for q, slot in SLOTS.items() if slot in data.roster)
+    return Node(done.phase, NAMES[data.leader], data.endpoint, roster, data.session, data.deferred, bound)
 
 
 def up(state: State, x: str) -> bool:

@@ -97,25 +97,23 @@ Join(p) ==
     /\ At(p, {"idle"})
     /\ IF Session(p) /\ Lives(p) THEN Register(p)
        ELSE IF Session(p) /\ Gone(p) THEN Elect(p, node[p].deferred)
-       ELSE Wait(p, "waiting") /\ UNCHANGED late
+       ELSE Wait(p, "waiting") /\ late' = late
     /\ Unmoved
 
 (* A heartbeat was refused or not answered, or the leader's death is proven. *)
-Loses(p) == At(p, {"following"}) /\ Decide(p, TRUE, Wait(p, "waiting") /\ UNCHANGED late)
+Loses(p) == At(p, {"following"}) /\ Decide(p, TRUE, Wait(p, "waiting") /\ late' = late)
 Lose(p) == Loses(p) /\ ~Healthy(p) /\ Unmoved
 Hiccup(p) == Loses(p) /\ Healthy(p) /\ Spend("hiccup") /\ UNCHANGED <<record, route, proc, entry, serving, readable>>
 
 (* A look, at any time.  It outranks a call that does not answer. *)
-See(p) ==
-    /\ Up(p)
-    /\ CASE node[p].phase = "following" -> Decide(p, Another(p), FALSE)
-         [] node[p].phase = "registering" -> Permit("look_outranks_call", TRUE) /\ Decide(p, Another(p), FALSE)
-         [] node[p].phase = "grace" -> Decide(p, New(p), FALSE)
-         [] node[p].phase = "deferring" -> Session(p) /\ Lives(p) /\ Register(p)
-         [] node[p].phase = "waiting" -> Session(p) /\ Lives(p) /\ New(p) /\ Register(p)
-         [] OTHER -> FALSE
-    /\ <<node, call, late>>' # <<node, call, late>>
-    /\ Unmoved
+Looks(p) ==
+    CASE node[p].phase = "following" -> Decide(p, Another(p), FALSE)
+      [] node[p].phase = "registering" -> Permit("look_outranks_call", TRUE) /\ Decide(p, Another(p), FALSE)
+      [] node[p].phase = "grace" -> Decide(p, New(p), FALSE)
+      [] node[p].phase = "deferring" -> Session(p) /\ Lives(p) /\ Register(p)
+      [] node[p].phase = "waiting" -> Session(p) /\ Lives(p) /\ New(p) /\ Register(p)
+      [] OTHER -> FALSE
+See(p) == Up(p) /\ Looks(p) /\ <<node, call, late>>' # <<node, call, late>> /\ Unmoved
 
 (* A heartbeat was answered, with the roster. *)
 Hear(p) ==
@@ -132,16 +130,15 @@ HearNothing(p) ==
 Tick(p) ==
     /\ Up(p) /\ timer[p] = "armed" /\ timer' = [timer EXCEPT ![p] = "due"]
     /\ UNCHANGED <<node, call, record, outside>>
-TimeUp(p) ==
-    /\ Up(p) /\ timer[p] = "due"
-    /\ IF node[p].phase = "deferring"
-       THEN IF Session(p) /\ Lives(p) THEN Register(p)
-            ELSE IF Session(p) /\ Gone(p) /\ Permit("one_grace_is_enough", TRUE) THEN Elect(p, TRUE)
-            ELSE Wait(p, "deferring") /\ UNCHANGED late
-       ELSE Decide(p, TRUE,
-                IF Permit("tries_again", TRUE) THEN Wait(p, "waiting") /\ UNCHANGED late
-                ELSE timer' = [timer EXCEPT ![p] = "off"] /\ UNCHANGED <<node, call, late>>)
-    /\ Unmoved
+GraceIsOver(p) ==
+    IF node[p].phase = "deferring"
+    THEN IF Session(p) /\ Lives(p) THEN Register(p)
+         ELSE IF Session(p) /\ Gone(p) /\ Permit("one_grace_is_enough", TRUE) THEN Elect(p, TRUE)
+         ELSE Wait(p, "deferring") /\ late' = late
+    ELSE Decide(p, TRUE,
+             IF Permit("tries_again", TRUE) THEN Wait(p, "waiting") /\ late' = late
+             ELSE timer' = [timer EXCEPT ![p] = "off"] /\ UNCHANGED <<node, call>> /\ late' = late)
+TimeUp(p) == Up(p) /\ timer[p] = "due" /\ GraceIsOver(p) /\ Unmoved
 -----------------------------------------------------------------------------
 Asks(p, kinds) == Up(p) /\ call[p].kind \in kinds /\ call[p].live
 NoMore(p) == call' = [call EXCEPT ![p] = NoCall]
