@@ -20,8 +20,10 @@ class Limits:
 
     line_bytes: int = LINE_BYTES
     tiny_bytes: int = 4 * 1024
-    """A line up to here needs no share of `room_bytes`, and is parsed on the loop; longer ones in a thread. A heartbeat
-    has 300 bytes."""
+    """A line up to here needs no share of `room_bytes`. A heartbeat has 300 bytes."""
+    loop_bytes: int = 32 * 1024
+    """A line up to here is parsed on the loop, and counts once more for every `tiny_bytes` of it; longer ones in a
+    thread. Parsing takes up to a millisecond for 4 KiB, the way to a thread and back a fifth of one."""
     small_bytes: int = 64 * 1024
     """What each connection may have received of a line without a share of `room_bytes`."""
     structure_bytes: int = 2**20
@@ -41,7 +43,7 @@ class Limits:
     """Requests being answered. Beyond it nothing more is read from this connection."""
     requests_of_one: int = 256
     lines_of_turn: int = 8
-    """Lines of one process that are begun before everybody else has had a turn: however many connections it has."""
+    """Lines of one process that are begun before everybody else has had a turn, however many connections it has."""
     idle_ms: float = 60_000
     """A connection on which nothing is asked, answered or under way for so long is closed."""
     line_ms: float = 10_000
@@ -59,5 +61,5 @@ class Limits:
     def __attrs_post_init__(self) -> None:
         if self.line_bytes > self.room_bytes // 2:
             raise ValueError("room_bytes: a line must fit into half of it, or it is never received")
-        if not self.tiny_bytes <= self.small_bytes <= self.line_bytes:
-            raise ValueError("tiny_bytes <= small_bytes <= line_bytes is what the names promise")
+        if not self.tiny_bytes <= self.loop_bytes <= self.small_bytes <= self.line_bytes:
+            raise ValueError("tiny_bytes <= loop_bytes <= small_bytes <= line_bytes is what the names promise")

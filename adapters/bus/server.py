@@ -139,16 +139,17 @@ class BusServer(Generic[E]):
     def begin(self, connection: Connection[E], line: bytes, held: int) -> None:
         """Answer this line of the connection, for which it holds so many bytes of room."""
         self.counters.lines += 1
-        connection.account.begun += 1
+        connection.account.begun += 1 + len(line) // self.limits.tiny_bytes
         if not self._turns:
             assert self._loop is not None
             self._loop.call_soon(self._next_turns)
         self._turns.add(connection.account)
-        if len(line) > self.limits.tiny_bytes:
+        if len(line) > self.limits.loop_bytes:
             self._begin(connection, self._answer_long(connection, line), held)
         elif (envelope := self._parsed(line)) is not None:
             self._begin(connection, self._answer(connection, envelope), held)
         else:
+            self.room.give(connection.account, held)
             self.refuse(connection)
 
     def postpones(self, connection: Connection[E]) -> bool:

@@ -27,7 +27,7 @@ class Account(Generic[C]):
     room: int = 0
     """Bytes."""
     begun: int = 0
-    """Lines of it that were begun in this turn of the loop."""
+    """Lines of it that were begun in this turn of the loop; a long one counts more than once."""
     postponed: deque[C] = attrs.field(factory=deque)
     """Its connections that wait for the next turn."""
     parsing: asyncio.Lock = attrs.field(factory=asyncio.Lock)

@@ -231,7 +231,7 @@ def test_a_handler_that_is_cancelled_by_others_is_answered_for() -> None:
     run(main())
 
 
-@pytest.mark.parametrize("size", [99, 100, 101, 999, 1_000, 1_001, 3_999, 4_000])
+@pytest.mark.parametrize("size", [99, 100, 101, 300, 301, 999, 1_000, 1_001, 3_999, 4_000])
 def test_lines_of_every_length_up_to_the_bound(size: int) -> None:
     """Tiny ones, small ones, those that need room and are parsed in a thread."""
 

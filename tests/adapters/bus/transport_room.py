@@ -24,6 +24,7 @@ PATIENCE_S = 20
 SMALL = Limits(
     line_bytes=4_000,
     tiny_bytes=100,
+    loop_bytes=300,
     small_bytes=1_000,
     structure_bytes=2_000,
     room_bytes=16_000,
