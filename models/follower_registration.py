@@ -196,7 +196,7 @@ _CLOSED: Final = Route("closed", frozenset(), frozenset())
 _REQUEST_OF: Final = {"register": "registered", "heartbeat": "beaten", "disconnect": "gone"}
 
 
-class _Draft:
+class Draft:
     """A successor in the making."""
 
     __slots__ = ("budget", "epoch", "harm", "intents", "net", "node", "outside", "route", "threads")
@@ -332,7 +332,7 @@ class FollowerRegistration(World[State]):
             found = self.heard[key] = self.step(self.follower, node.phase, memory, message)
         return found
 
-    def _take(self, draft: _Draft, p: str, message: own.Happening) -> bool:
+    def _take(self, draft: Draft, p: str, message: own.Happening) -> bool:
         """Offer `message` to the follower and perform what it answers; False, and no change, when it refuses."""
         done = self._told(p, draft.node[p], message)
         if isinstance(done, Refused):
@@ -363,7 +363,7 @@ class FollowerRegistration(World[State]):
 
     def _register(self, state: State, p: str) -> Iterable[State]:
         message = own.Register(_fresh(state))
-        draft = _Draft(state)
+        draft = Draft(state)
         if not self._up_for(state, p, message) or state.epoch == NONE or not self._take(draft, p, message):
             return ()
         draft.harmed("two calls", any(c.kind == "register" for c in state.outside[p].calls))
@@ -376,11 +376,11 @@ class FollowerRegistration(World[State]):
         self._told(p, state.node[p], probe)
         return False
 
-    def _answers(self, state: State, p: str, kind: str) -> Iterable[tuple[Msg, _Draft]]:
+    def _answers(self, state: State, p: str, kind: str) -> Iterable[tuple[Msg, Draft]]:
         """Each answer that this follower can hear now, and the draft in which it does."""
         for answer in state.net:
             if answer.kind == kind and answer.who == p:
-                draft = _Draft(state)
+                draft = Draft(state)
                 draft.net = state.net - {answer}
                 draft.calls(p, state.outside[p].calls - {Call(_ASKED[kind], answer.gen)})
                 yield answer, draft
@@ -399,7 +399,7 @@ class FollowerRegistration(World[State]):
             yield draft.state()
 
     def _beat(self, state: State, p: str) -> Iterable[State]:
-        draft = _Draft(state)
+        draft = Draft(state)
         if not self._up_for(state, p, own.Tick()) or p not in self.config.beating:
             return ()
         if not self._take(draft, p, own.Tick()):
@@ -442,7 +442,7 @@ class FollowerRegistration(World[State]):
                 budget: int | None = state.budget if _hopeless(state, p, call) else self._spend(state, "late")
                 if budget is None:
                     continue
-                draft = _Draft(state, budget)
+                draft = Draft(state, budget)
                 draft.calls(p, state.outside[p].calls - {call})
                 self._take(draft, p, failed(call.gen))
                 late = draft.node[p] != before and call.gen not in (before.generation, before.abandoned)
@@ -454,7 +454,7 @@ class FollowerRegistration(World[State]):
         budget = self._spend(state, "session")
         if not self._up_for(state, p, message) or budget is None:
             return ()
-        draft = _Draft(state, budget)
+        draft = Draft(state, budget)
         self._take(draft, p, message)
         around = draft.outside[p]
         draft.outside = draft.outside.set(p, Outside(around.up, around.lead, 3 - around.session, around.calls))
@@ -465,14 +465,14 @@ class FollowerRegistration(World[State]):
 
     def _command(self, state: State, p: str, cause: str, message: own.Happening) -> Iterable[State]:
         budget = self._spend(state, cause)
-        draft = _Draft(state, budget)
+        draft = Draft(state, budget)
         if not self._up_for(state, p, message) or budget is None or not self._take(draft, p, message):
             return ()
         return (draft.state(),)
 
     def _ask(self, state: State, p: str, bare: bool) -> Iterable[State]:
         budget = self._spend(state, "bare" if bare else "ask")
-        draft = _Draft(state, budget)
+        draft = Draft(state, budget)
         if not self._up_for(state, p, own.Ask(0)) or budget is None or state.outside[p].lead == NONE:
             return ()
         if bare:
@@ -492,7 +492,7 @@ class FollowerRegistration(World[State]):
             budget = state.budget if m.who == p else self._spend(state, "astray")
             if budget is None:
                 continue
-            draft = _Draft(state, budget)
+            draft = Draft(state, budget)
             draft.net = state.net - {m}
             message: own.Happening = own.Deliver(m.who, m.gen, 0)
             if m.kind == "moved":
@@ -507,7 +507,7 @@ class FollowerRegistration(World[State]):
     # -- a leader -----------------------------------------------------------------------------------------------------
 
     def _hear(
-        self, draft: _Draft, x: str, message: lead.Happening, session: int = 0
+        self, draft: Draft, x: str, message: lead.Happening, session: int = 0
     ) -> Step[Routes, lead.Output] | Refused:
         """Offer `message` to the routes of leader `x`, and make true what they answer."""
         before = draft.route[x]
@@ -563,7 +563,7 @@ class FollowerRegistration(World[State]):
         if budget is None:
             return
         for m in self._requests(state, x, p, "register"):
-            draft = _Draft(state, budget)
+            draft = Draft(state, budget)
             if not again:
                 draft.net = state.net - {m}
             if m.ok:
@@ -608,7 +608,7 @@ class FollowerRegistration(World[State]):
             target = self._given(state, x, p, u.target, u.key)
             now = 0 if self.guard("stamped_anew", False) else 1
             message = lead.Provisioned(p, u.gen, Binding(target), _epoch(state), now, self._dead(state))
-            draft = _Draft(state)
+            draft = Draft(state)
             done = self._hear(draft, x, message)
             if isinstance(done, Step) and any(isinstance(o, lead.Acknowledge) for o in done.outputs):
                 draft.threads = frozenset(t for t in state.threads if t.target != target) | {
@@ -625,13 +625,13 @@ class FollowerRegistration(World[State]):
         if budget is None:
             return
         for u in self._changes(state, x, p, "register"):
-            draft = _Draft(state, budget)
+            draft = Draft(state, budget)
             self._hear(draft, x, lead.ProvisionFailed(p, u.gen))
             yield draft.state()
 
     def _refresh(self, state: State, x: str, p: str) -> Iterable[State]:
         for m in self._requests(state, x, p, "beat"):
-            draft = _Draft(state)
+            draft = Draft(state)
             draft.net = state.net - {m}
             done = self._hear(draft, x, lead.Heartbeat(p, m.gen or None, x, 1))
             if isinstance(done, Refused):
@@ -642,7 +642,7 @@ class FollowerRegistration(World[State]):
 
     def _perform(self, state: State, x: str, p: str) -> Iterable[State]:
         for m in self._requests(state, x, p, "ask"):
-            draft = _Draft(state)
+            draft = Draft(state)
             draft.net = state.net - {m}
             done = self._hear(draft, x, lead.Ask(p, m.gen or None, x, 1, 0))
             draft.harmed("acted", isinstance(done, Step) and not _current(state, x, p, m.gen))
@@ -654,7 +654,7 @@ class FollowerRegistration(World[State]):
             return
         for e in state.route[x].entries:
             if e.who == p:
-                draft = _Draft(state, budget)
+                draft = Draft(state, budget)
                 self._hear(draft, x, lead.Forward(p, e.gen, x, 1, 0))
                 draft.net = state.net | {Msg("work", p, e.gen, x)}
                 yield draft.state()
@@ -667,7 +667,7 @@ class FollowerRegistration(World[State]):
             if e.who != p:
                 continue
             target = self._given(state, x, p, 0, "")
-            draft = _Draft(state, budget)
+            draft = Draft(state, budget)
             entries = (route.entries - {e}) | {attrs.evolve(e, target=target)}
             draft.route = state.route.set(x, Route(route.phase, entries, route.mutations))
             draft.net = state.net | {Msg("moved", p, e.gen, x, target=target)}
@@ -678,7 +678,7 @@ class FollowerRegistration(World[State]):
 
     def _hear_goodbye(self, state: State, x: str, p: str) -> Iterable[State]:
         for m in self._requests(state, x, p, "goodbye"):
-            draft = _Draft(state)
+            draft = Draft(state)
             draft.net = state.net - {m}
             done = self._hear(draft, x, lead.Disconnect(p, m.gen or None, _epoch(state)))
             if isinstance(done, Refused):
@@ -706,7 +706,7 @@ class FollowerRegistration(World[State]):
         now = next((t for t in state.threads if t.target == i.target), None)
         dead = i.who in self._dead(state)
         held_by, held_as = (None, None) if now is None else (now.who, now.gen)
-        draft = _Draft(state, budget)
+        draft = Draft(state, budget)
         done = self._hear(draft, x, lead.Reclaim(_intent(i), _epoch(state), dead, held_by, held_as))
         if isinstance(done, Refused) or (draft.route == state.route and draft.intents == state.intents):
             return
@@ -718,7 +718,7 @@ class FollowerRegistration(World[State]):
         for u in self._changes(state, x, p, "clean_up"):
             if u.done or not self.guard("clean_up_is_fenced", state.epoch == x):
                 continue
-            draft = _Draft(state)
+            draft = Draft(state)
             draft.threads = frozenset(t for t in state.threads if t.target != u.target)
             route = state.route[x]
             mutations = (route.mutations - {u}) | {attrs.evolve(u, done=True)}
@@ -731,7 +731,7 @@ class FollowerRegistration(World[State]):
         for u in self._changes(state, x, p, "clean_up"):
             if not u.done:
                 continue
-            draft = _Draft(state)
+            draft = Draft(state)
             self._hear(draft, x, lead.Cleaned(p, u.gen, _epoch(state)))
             gone = state.route[x].entries - draft.route[x].entries
             draft.harmed("removed", any(e.who == p and e.gen != u.gen for e in gone))
@@ -743,7 +743,7 @@ class FollowerRegistration(World[State]):
             return
         for u in self._changes(state, x, p, "clean_up"):
             if not u.done:
-                draft = _Draft(state, budget)
+                draft = Draft(state, budget)
                 self._hear(draft, x, lead.CleanUpFailed(p, u.gen))
                 yield draft.state()
 
@@ -751,7 +751,7 @@ class FollowerRegistration(World[State]):
         if not self._serving(state, x):
             return
         for e in state.route[x].entries:
-            draft = _Draft(state)
+            draft = Draft(state)
             if e.who == p and isinstance(self._hear(draft, x, lead.Prune(p, BOUND_MS + 1)), Step):
                 draft.harmed("cut", self._beats(state, p, e) and not e.silent)
                 yield draft.state()
@@ -780,7 +780,7 @@ class FollowerRegistration(World[State]):
             for m in state.net:
                 yield attrs.evolve(state, net=state.net - {m}, budget=budget)
 
-    def _open(self, draft: _Draft) -> None:
+    def _open(self, draft: Draft) -> None:
         draft.epoch = "L2"
         self._hear(draft, "L2", lead.Open("L2", tuple(_intent(i) for i in draft.intents)))
 
@@ -788,7 +788,7 @@ class FollowerRegistration(World[State]):
         budget = self._spend(state, "depose")
         if budget is None or state.epoch != "L1":
             return ()
-        draft = _Draft(state, budget)
+        draft = Draft(state, budget)
         self._open(draft)
         return (draft.state(),)
 
@@ -802,19 +802,19 @@ class FollowerRegistration(World[State]):
     def _succeed(self, state: State) -> Iterable[State]:
         if state.epoch != NONE:
             return ()
-        draft = _Draft(state)
+        draft = Draft(state)
         self._open(draft)
         return (draft.state(),)
 
     def _close(self, state: State, x: str) -> Iterable[State]:
         if not self._serving(state, x) or state.epoch == x:
             return ()
-        draft = _Draft(state)
+        draft = Draft(state)
         draft.net = _unheard(state.net, x)
         self._hear(draft, x, lead.Close())
         return (draft.state(),)
 
-    def _ends(self, draft: _Draft, p: str, up: str) -> None:
+    def _ends(self, draft: Draft, p: str, up: str) -> None:
         self._take(draft, p, own.Stop())
         draft.node = draft.node.set(p, attrs.evolve(draft.node[p], target=0))
         draft.outside = draft.outside.set(p, Outside(up, NONE, draft.outside[p].session, frozenset()))
@@ -824,7 +824,7 @@ class FollowerRegistration(World[State]):
         budget = self._spend(state, "crash")
         if budget is None or not self._up(state, p):
             return ()
-        draft = _Draft(state, budget)
+        draft = Draft(state, budget)
         self._ends(draft, p, "dead")
         return (draft.state(),)
 
@@ -839,7 +839,7 @@ class FollowerRegistration(World[State]):
             return ()
         if state.outside["b"].up != "no" or not self._up(state, "a"):
             return ()
-        draft = _Draft(state, budget)
+        draft = Draft(state, budget)
         draft.node = draft.node.set("b", attrs.evolve(draft.node["b"], target=state.node["a"].target))
         draft.outside = draft.outside.set("b", Outside("yes", NONE, 1, frozenset()))
         self._ends(draft, "a", "gone")
@@ -986,7 +986,7 @@ def _fresh(state: State) -> int:
     return _least(used)
 
 
-def _post(draft: _Draft, request: Msg) -> None:
+def _post(draft: Draft, request: Msg) -> None:
     """To whom nobody listens, nothing is sent: the call has no answer."""
     if draft.route[request.lead].phase == "serving":
         draft.net = draft.net | {request}
