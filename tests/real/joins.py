@@ -88,12 +88,20 @@ class Joins:
         self.directory.mkdir()
         self.all: list[Join] = []
 
-    def start(self, *options: str, lease: float = 2.0) -> Join:
-        """`tenure join DIR --lease ...`."""
+    def start(
+        self, *options: str, lease: float = 2.0, directory: str | None = None, output: Path | None = None
+    ) -> Join:
+        """`tenure join DIR --lease ... > OUTPUT`."""
         number = len(self.all) + 1
-        output, errors = self.root / f"out{number}", self.root / f"err{number}"
+        output, errors = output or self.root / f"out{number}", self.root / f"err{number}"
         pid = self._zygote.start(
-            arguments=["join", str(self.directory), "--lease", str(lease), *options],
+            arguments=[
+                "join",
+                str(self.directory) if directory is None else directory,
+                "--lease",
+                str(lease),
+                *options,
+            ],
             environment=dict(os.environ),
             directory=str(self.root),
             stdout=str(output),
