@@ -26,9 +26,9 @@ from tenure.adapters.verify.bind.stepped_loop import stepped_loop
 from tenure.adapters.verify.bind.succession_world import Around
 from tenure.machines.follower_messages import Binding as Bond
 from tenure.machines.succession_messages import Look
-from tenure.models.succession import BOUND as BONDS
-from tenure.models.succession import CONFIGS, NAMES, NUMBERS, Succession
-from tenure.models.succession_state import SLOTS, Config, State
+from tenure.models.succession import CONFIGS, Succession
+from tenure.models.succession_state import BOUND as BONDS
+from tenure.models.succession_state import NAMES, NUMBERS, SLOTS, Config, State
 
 PIDS: Final = {"a": 100, "b": 101, "z": 102}
 

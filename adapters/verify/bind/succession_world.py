@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 import attrs
 
 from tenure.machines.succession_messages import Look
-from tenure.models.succession import NUMBERS
+from tenure.models.succession_state import NUMBERS
 
 
 @attrs.frozen(cache_hash=True)
