@@ -20,6 +20,7 @@ _ANSWERED: Final[dict[type[own.Happening], str]] = {
 }
 """Requests: a refusal is a step as well, since the asker is told of it."""
 _TAKEN: Final[dict[type[own.Happening], str]] = {
+    own.Open: "Succeed",
     own.Provisioned: "Provisioned",
     own.ProvisionFailed: "ProvisionFails",
     own.Forward: "Forward",
@@ -34,7 +35,8 @@ class LeaderEvents:
     """What one leader tells the recorder. Its node is its instance.
 
     `args.who` is the follower's instance, `tenure` the generation that the step is about; `observed.epoch` is the epoch
-    under which the leader serves, `observed.entries` the routes after the step, instance by generation.
+    under which the leader serves, `observed.entries` the routes after the step, instance by generation. `args.target`
+    and `args.key` are what was carried, given or intended; `args.intents` what a leader that opens found on the disk.
     """
 
     def __init__(self, ports: Ports, identity: InstanceIdentity) -> None:
@@ -57,7 +59,7 @@ class LeaderEvents:
         args: dict[str, object] = {"ok": taken}
         if isinstance(message, own.Reclaim):
             action = ("Resume" if message.intent in before.intents else "Bury") if taken else None
-            args["who"] = message.intent.instance
+            args |= {"who": message.intent.instance, "key": message.intent.key, "target": message.intent.target}
             generation: object = message.intent.generation
         else:
             generation = getattr(message, "generation", None)
@@ -66,7 +68,11 @@ class LeaderEvents:
         if action is None:
             return
         if isinstance(message, own.Register):
-            args |= {"again": False, "key": message.key}
+            args |= {"again": False, "key": message.key, "target": message.binding.target}
+        elif isinstance(message, own.Provisioned):
+            args["target"] = message.binding.target
+        elif isinstance(message, own.Open):
+            args["intents"] = [[i.instance, i.generation, i.key, i.target] for i in message.intents]
         if isinstance(answer, Refused):
             args["guards"] = list(answer.guards)
         after = answer.data if isinstance(answer, Step) else before

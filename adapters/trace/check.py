@@ -9,6 +9,7 @@ import attrs
 
 from tenure.adapters.trace.fenced_commit import FencedCommits
 from tenure.adapters.trace.file_transaction import FileTransactions
+from tenure.adapters.trace.follower_registration import FollowerRegistrations
 from tenure.adapters.trace.instance import FAR, NOT_SAID, UNBOUND, Instance, Label, Taken
 from tenure.adapters.trace.leader_election import LeaderElections
 from tenure.adapters.trace.lines import BadTrace, Event, Trace, collector_paused
@@ -16,10 +17,19 @@ from tenure.adapters.trace.merge import Merged, gaps, groups, merge
 from tenure.adapters.trace.polling_ownership import PollingOwnerships
 from tenure.adapters.trace.runtime_recovery import RuntimeRecoveries
 from tenure.adapters.trace.search import Found, Limits, Place, Search, steps_of
+from tenure.adapters.trace.succession import Successions
 
 MODULES: Final[Mapping[str, type[Instance[Any]]]] = {
     kind.module: kind
-    for kind in (FileTransactions, LeaderElections, PollingOwnerships, FencedCommits, RuntimeRecoveries)
+    for kind in (
+        FileTransactions,
+        LeaderElections,
+        PollingOwnerships,
+        FencedCommits,
+        RuntimeRecoveries,
+        Successions,
+        FollowerRegistrations,
+    )
 }
 """The modules whose events can be explained. A new one is a file beside these and its name here."""
 SPLIT: Final = frozenset({"PollingOwnership"})

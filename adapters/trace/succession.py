@@ -1,0 +1,415 @@
+"""The twin `Succession` instantiated from a trace: every member that was seen at one registry.
+
+A node is a member, ``PROCESS/INSTANCE``; `tenure.adapters.fleet.succession_events` says what its events observe. Every
+step of a member is recorded, and each is the machine's: what it was told, and all that it remembers afterwards, must be
+what the twin has.
+
+* Who owns, and when, is what the owners of the recording wrote (`registry`): a member `Takes` by winning exactly the
+  election that it stands for, against exactly the entry that it observed, and only over a lease that has passed or
+  whose process is dead. The twin's one step of giving up a lease and ceasing to lead is two events here: the write, and
+  what the member was told of it.
+* A look shows what stood in the registry at some time since the member's event before; so do an acknowledgement (its
+  leader owned, and had begun to start or lead), a denial, the beginning of a promotion and of leading (the lease was
+  the member's).
+* The twin's leader L is anybody who owns and is no member: leaders of another system, `tenure lead`.
+* Believed where it is needed: that a lease has passed (not if its owner refreshed it later), that a process has died
+  whose events are over, that a look could see nothing, that a heartbeat or a registration failed, what a leader says of
+  rosters and threads, and which endpoint is published.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import ClassVar, Final
+
+import attrs
+
+from tenure.adapters.trace.instance import BUDGET, NOT_SAID, Args, Binding, Hidden, Instance, Label
+from tenure.adapters.trace.lines import BadTrace, Event
+from tenure.adapters.trace.registry import DEFAULT, KEEPS, LETS_GO, TAKES, WRITES, instance_of, writes
+from tenure.machines import succession_messages as own
+from tenure.machines.follower_messages import NOTHING_BOUND
+from tenure.machines.follower_messages import Binding as Thread
+from tenure.machines.succession_messages import Look, Memory
+from tenure.models.succession import DENIED, DEPOSED, ELECT_FAILED, STARTED, Succession
+from tenure.models.succession_state import (
+    GONE,
+    NO_CALL,
+    NO_ENTRY,
+    Call,
+    Config,
+    Entry,
+    Node,
+    State,
+    Taken,
+    is_over,
+    owns,
+)
+from tenure.models.world import Action, FrozenMap
+
+NOBODY: Final = "none"
+LOOKS: Final = frozenset({"Join", "Lose", "See", "TimeUp"})
+_MADE: Final[Mapping[str, Callable[[Look], own.Happening]]] = {
+    "Join": own.Join,
+    "Lose": own.Lost,
+    "See": own.Saw,
+    "TimeUp": own.TimeUp,
+}
+STATES: Final = frozenset({"elsewhere", "stale", "inactive", "here", "unknown"})
+SERVING: Final = frozenset({"starting", "leading"})
+SHARED: Final = frozenset({*WRITES, "Die", "Expire"})
+"""What changes more than one member's own."""
+
+
+class Members(Succession):
+    """The twin, with members and leaders under the names of a trace."""
+
+    def __init__(self, config: Config, strangers: Sequence[str], process: Mapping[str, str]) -> None:
+        super().__init__(config)
+        self.strangers = tuple(strangers)
+        self.process = process
+        everybody = (NOBODY, *config.followers, *strangers)
+        self.names = dict(enumerate(everybody))
+        self.numbers = {name: number for number, name in self.names.items()}
+        self.threads: dict[str, Thread] = {NOBODY: NOTHING_BOUND}
+        self.memory_of = self._memory_of
+        self.node_of = self._node_of
+
+    def initial(self) -> Iterable[State]:
+        each = self.config.followers
+        yield State(
+            node=FrozenMap({p: Node("idle", NOBODY, 0, frozenset(), 1, False, NOBODY) for p in each}),
+            call=FrozenMap(dict.fromkeys(each, NO_CALL)),
+            late=FrozenMap(dict.fromkeys(each, NOBODY)),
+            timer=FrozenMap(dict.fromkeys(each, "off")),
+            record=FrozenMap(dict.fromkeys(each, "follower")),
+            route=FrozenMap(dict.fromkeys(each, False)),
+            proc=FrozenMap(dict.fromkeys((*each, *self.strangers), "up")),
+            entry=NO_ENTRY,
+            serving=True,
+            readable=True,
+            budget=BUDGET,
+        )
+
+    def spelled(self, thread: Thread) -> str:
+        """The name of a binding in a state."""
+        if thread == NOTHING_BOUND:
+            return NOBODY
+        name = f"{thread.target} {thread.slot} {thread.name}"
+        self.threads[name] = thread
+        return name
+
+    def _memory_of(self, p: str, node: Node) -> Memory:
+        return Memory(
+            self.threads[node.bound], tuple(sorted(node.roster)), node.session, self.numbers[node.leader],
+            node.endpoint, node.deferred,
+        )  # fmt: skip
+
+    def _node_of(self, p: str, done: Taken) -> Node:
+        data = done.data
+        roster, bound = frozenset(data.roster), self.spelled(data.binding)
+        leader = self.names[data.leader]
+        return Node(done.phase, leader, data.endpoint, roster, data.session, data.deferred, bound)
+
+    # -- what a member does -------------------------------------------------------------------------------------------
+
+    def looks(self, kind: str) -> Action[State]:
+        """The steps that follow a look, with what it showed."""
+        made: Callable[[Look], own.Happening] = _MADE[kind]
+
+        def body(state: State, p: str, look: Look) -> Iterable[State]:
+            armed = kind != "TimeUp" or state.timer[p] != "off"
+            return self._told(state, p, made(look)) if armed and self.shows(state, p, look) else ()
+
+        return Action(kind, body)
+
+    def shows(self, state: State, p: str, look: Look) -> bool:
+        """Whether the registry looks like that to `p`."""
+        owner = state.entry.owner
+        if look.state == "unknown":
+            return True
+        if self.names[look.owner] != owner:
+            return False
+        if owner == NOBODY:
+            return look.state == "inactive"
+        if is_over(state):
+            return look.state == "stale"
+        return look.state == ("here" if self.process.get(owner) == self.process[p] else "elsewhere")
+
+    def hears(self, state: State, p: str, message: own.Happening) -> Iterable[State]:
+        """The member takes what is believed."""
+        return self._told(state, p, message)
+
+    def answered(self, state: State, p: str, leader: str, thread: Thread) -> Iterable[State]:
+        """A leader acknowledged the registration."""
+        call, lead = state.call[p], state.entry.owner
+        if (call.kind, call.to) != ("register", leader) or lead != leader or is_over(state):
+            return
+        if leader in state.node and state.node[leader].phase not in SERVING:
+            return
+        yield self._answer(state, p, own.Registered(self.numbers[leader], thread))
+
+    def not_answered(self, state: State, p: str, leader: str) -> Iterable[State]:
+        """There is no registration, for whatever reason."""
+        call = state.call[p]
+        if (call.kind, call.to) == ("register", leader):
+            yield self._answer(state, p, own.RegisterFailed(self.numbers[leader]))
+
+    def denied(self, state: State, p: str) -> Iterable[State]:
+        """Another entry stands there, or the owner lives."""
+        if state.call[p].kind == "elect" and not self._exact(state, p):
+            yield self._answer(state, p, DENIED)
+
+    def elect_fails(self, state: State, p: str) -> Iterable[State]:
+        """The election raised, or what had to be there before leading could not be made."""
+        if state.node[p].phase in ("electing", "starting"):
+            yield self._answer(state, p, ELECT_FAILED)
+
+    def lead(self, state: State, p: str) -> Iterable[State]:
+        """The promotion is complete."""
+        return self._told(state, p, STARTED) if owns(state, p) else ()
+
+    def prepare(self, state: State, p: str) -> Iterable[State]:
+        """The election is won, and the lease is the member's at that moment."""
+        for after in self._told(state, p, own.Won(owns(state, p))):
+            yield attrs.evolve(after, call=after.call.set(p, NO_CALL))
+
+    def stop(self, state: State, p: str) -> Iterable[State]:
+        """It leaves; an election under way may still be won, and is given up then."""
+        if self.hear(state, p, own.Stop()) is None:
+            return
+        call = state.call[p] if state.call[p].kind == "elect" else NO_CALL
+        yield attrs.evolve(
+            state,
+            node=state.node.set(p, GONE),
+            call=state.call.set(p, call),
+            timer=state.timer.set(p, "off"),
+            record=state.record.set(p, "follower"),
+        )
+
+    # -- what owners do -----------------------------------------------------------------------------------------------
+
+    def takes(self, state: State, x: str) -> Iterable[State]:
+        """It is written into the registry: a member by the election that it stands for."""
+        if x in state.node:
+            if state.call[x].kind == "elect" and self._exact(state, x):
+                yield attrs.evolve(state, entry=Entry(x), call=state.call.set(x, Call("won")))
+        else:
+            yield attrs.evolve(state, entry=Entry(x))
+
+    def keeps(self, state: State, x: str) -> Iterable[State]:
+        """It refreshes its lease, which has not passed."""
+        if state.entry.owner == x and not is_over(state):
+            yield state
+
+    def lets_go(self, state: State, x: str) -> Iterable[State]:
+        """Its entry is removed."""
+        if state.entry.owner == x:
+            yield attrs.evolve(state, entry=NO_ENTRY)
+
+    def expire(self, state: State) -> Iterable[State]:
+        """The lease passes."""
+        if state.entry.owner != NOBODY and not state.entry.passed:
+            yield attrs.evolve(state, entry=Entry(state.entry.owner, passed=True))
+
+    def die(self, state: State, x: str) -> Iterable[State]:
+        """Its process is gone."""
+        if state.proc[x] == "up":
+            yield attrs.evolve(state, proc=state.proc.set(x, "dead"))
+
+    def steps_of(self) -> Mapping[str, Action[State]]:
+        """All actions, by name."""
+        told: dict[str, Callable[..., Iterable[State]]] = {
+            "Hear": self.hears, "ChangeSession": self.hears, "Answered": self.answered,
+            "NotAnswered": self.not_answered, "Prepare": self.prepare, "Lead": self.lead, "Denied": self.denied,
+            "ElectFails": self.elect_fails, "WorkFails": lambda s, p: self._told(s, p, DEPOSED), "Stop": self.stop,
+            TAKES: self.takes, KEEPS: self.keeps, LETS_GO: self.lets_go, "Expire": self.expire, "Die": self.die,
+        }  # fmt: skip
+        return {
+            **{name: Action(name, body) for name, body in told.items()},
+            **{name: self.looks(name) for name in LOOKS},
+        }
+
+
+class Successions(Instance[State]):
+    """One registry, and every member that was seen at it."""
+
+    module: ClassVar[str] = "Succession"
+    environment: ClassVar[frozenset[str]] = SHARED
+    reorders = False
+    """What a step rests on that others change is in the registry, whose writes are pinned; and a look may be late."""
+
+    def __init__(self, nodes: Mapping[str, str], strangers: Sequence[str], title: str) -> None:
+        """`nodes`: the process of each member."""
+        config = Config(tuple(nodes), frozenset(nodes), frozenset(), BUDGET)
+        self.members = Members(config, strangers, nodes)
+        super().__init__(self.members, title)
+        self.actions = dict(self.members.steps_of())
+        self.nodes = nodes
+        self.known = {instance_of(node): node for node in nodes}
+        self.writers: frozenset[str] = frozenset()
+        """Strangers whose writes are recorded."""
+
+    @classmethod
+    def of(cls, events: Sequence[Event], title: str, pool: dict[Hashable, object]) -> Successions:
+        nodes = {e.node: e.process for e in events if e.action not in WRITES}
+        known = {instance_of(node) for node in nodes}
+        writers = dict.fromkeys(x for e in events if e.action in WRITES and (x := instance_of(e.node)) not in known)
+        strangers = dict(writers)
+        for event in events:
+            for said in (event.observed.get("owner"), event.observed.get("leader"), event.args.get("leader")):
+                if isinstance(said, str) and said not in known:
+                    strangers[said] = None
+        found = cls(nodes, list(strangers), title)
+        found.writers = frozenset(writers)
+        return found
+
+    @classmethod
+    def beside(cls, group: Sequence[Event], events: Sequence[Event]) -> list[Event]:
+        return list(writes(events, cls.module, group[0].resource or DEFAULT))
+
+    def process_of(self, event: Event) -> str:
+        return event.node.removeprefix("=").partition("/")[0]
+
+    def name(self, said: object) -> str:
+        """Whom the trace means."""
+        return NOBODY if said is None else self.known.get(str(said), str(said))
+
+    def label(self, event: Event, binding: Binding) -> Label:
+        if event.action in WRITES:
+            node = self.name(instance_of(event.node))
+            return Label(node, event.action, (), NOT_SAID, NOT_SAID, "")
+        seen = event.observed
+        roster, bound = seen.get("roster"), seen.get("binding")
+        thread = _thread(bound)
+        if thread is None or not isinstance(roster, (list, tuple)) or not all(isinstance(s, str) for s in roster):
+            raise BadTrace(f"{event.place}: observed.binding is no thread, slot and name, or observed.roster no slots")
+        after = Node(
+            str(seen.get("phase")), self.name(seen.get("leader")), _int(seen.get("endpoint")), frozenset(roster),
+            _int(seen.get("session")), bool(seen.get("deferred")), self.members.spelled(thread),
+        )  # fmt: skip
+        return Label(
+            event.node, event.action, self._meant(event, after, thread), NOT_SAID, NOT_SAID, after.phase,
+            () if event.action == "Stop" else (("node", after),),
+        )  # fmt: skip
+
+    def _meant(self, event: Event, after: Node, thread: Thread) -> tuple[tuple[str, Hashable], ...]:
+        args, seen = event.args, event.observed
+        if event.action in LOOKS:
+            lease = seen.get("lease")
+            number = self.members.numbers.get(self.name(seen.get("owner")), 0)
+            if lease not in STATES:
+                raise BadTrace(f"{event.place}: observed.lease is none of {', '.join(sorted(STATES))}")
+            return (("look", Look(lease, number, _int(seen.get("published")))),)  # type: ignore[arg-type]
+        match event.action:
+            case "Hear":
+                told = NOTHING_BOUND if args.get("cleared") else thread
+                return (("message", own.Heard(tuple(sorted(after.roster)), told)),)
+            case "ChangeSession":
+                return (("message", own.SessionChanged(_int(args.get("session")))),)
+            case "Answered":
+                return (("leader", self.name(args.get("leader"))), ("thread", thread))
+            case "NotAnswered":
+                return (("leader", self.name(args.get("leader"))),)
+        return ()
+
+    def candidates(self, label: Label) -> tuple[Args, ...]:
+        return ((label.node, *(value for _, value in label.args)),)
+
+    def spelled(self, action: str, args: Args) -> tuple[Args, ...]:
+        return (args,)
+
+    def agrees(self, before: State, after: State, label: Label, args: Args) -> bool:
+        if label.phase and after.node[label.node].phase != label.phase:
+            return False
+        return all(after.node[label.node] == node for _, node in label.more)
+
+    def hidden(self, state: State, label: Label, ended: frozenset[str]) -> Iterable[Hidden]:
+        """What others did whose record is lost or never was, and what time does."""
+        owner = state.entry.owner
+        if label.action in LOOKS:
+            look = dict(label.args)["look"]
+            assert isinstance(look, Look)
+            if look.state == "unknown":
+                return
+            yield from self._comes(state, self.members.names[look.owner], ended)
+        elif label.action == "Answered":
+            yield from self._comes(state, str(dict(label.args)["leader"]), ended)
+        elif label.action == "Denied":
+            for other in self.members.strangers:
+                yield from self._comes(state, other, ended)
+        if owner == NOBODY or is_over(state) or label.action in (KEEPS, LETS_GO):
+            return
+        if self._over(owner, ended):
+            yield Hidden(2, "Die", (owner,))
+        if label.action in (*LOOKS, TAKES, "Denied"):
+            yield Hidden(4, "Expire", ())
+
+    def _comes(self, state: State, wanted: str, ended: frozenset[str]) -> Iterable[Hidden]:
+        """So that this one owns."""
+        owner = state.entry.owner
+        if wanted == owner:
+            return
+        if wanted == NOBODY or wanted in state.node:
+            if self._over(owner, ended):
+                yield Hidden(3, LETS_GO, (owner,))
+            if wanted != NOBODY and self._over(wanted, ended):
+                yield Hidden(3, TAKES, (wanted,))
+        elif wanted not in self.writers:
+            yield Hidden(6, TAKES, (wanted,))
+
+    def _over(self, x: str, ended: frozenset[str]) -> bool:
+        """What it did last may not be in the trace."""
+        if x in self.nodes:
+            return self.nodes[x] in ended
+        return x not in self.writers or any(x in name for name in ended)
+
+    # -- looks that were late -----------------------------------------------------------------------------------------
+
+    def reads(self, label: Label) -> bool:
+        return label.action not in SHARED
+
+    def part(self, state: State, node: str) -> object:
+        return state.node[node], state.call[node], state.timer[node], state.record[node]
+
+    def graft(self, state: State, after: State, label: Label) -> State:
+        p = label.node
+        return self.fresh(
+            attrs.evolve(
+                state,
+                node=state.node.set(p, after.node[p]),
+                call=state.call.set(p, after.call[p]),
+                timer=state.timer.set(p, after.timer[p]),
+                record=state.record.set(p, after.record[p]),
+            )
+        )
+
+    def forget(self) -> None:
+        self.members.heard.clear()
+
+    def phase(self, state: State, node: str) -> str:
+        return state.node[node].phase if node in state.node else "owner"
+
+    def shown(self, state: State) -> str:
+        owner, passed = state.entry.owner, ""
+        if owner != NOBODY and is_over(state):
+            passed = " (its lease has passed)" if state.entry.passed else " (it is dead)"
+        said = "; ".join(f"{p} {_told(n, state.call[p])}" for p, n in state.node.items() if n.phase != "ended")
+        return f"owner {owner}{passed}; {said}"
+
+
+def _told(node: Node, call: Call) -> str:
+    asked = f", its call {call.kind} {call.to}" if call != NO_CALL else ""
+    return f"{node.phase}{asked}"
+
+
+def _int(said: object) -> int:
+    return said if type(said) is int else -1
+
+
+def _thread(said: object) -> Thread | None:
+    if not isinstance(said, (list, tuple)) or len(said) != 3:
+        return None
+    if not all(part is None or isinstance(part, str) for part in said):
+        return None
+    return Thread(*said)
