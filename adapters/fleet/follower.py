@@ -183,7 +183,7 @@ class Follower(FollowerWork):
     async def _attempt(self, owner: Entry, binding: Binding | None, previous: str | None) -> Registered:
         generation = self._ids.next()
         lead = _lead(owner)
-        path = self._socket if owner.bus_socket_path is None else owner.bus_socket_path
+        path = owner.bus_socket_path or self._socket
         link = Link(generation, path, owner.bus_secret, self.profile_key, lead)
         if isinstance(self._offer(own.Register(generation), link), Refused):
             code: RefusalCode = "stopped" if self.phase == "stopped" else "busy"
