@@ -8,7 +8,7 @@ where it would, from what is true and not from what a machine believes.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import ClassVar, Final
+from typing import ClassVar
 
 import attrs
 
@@ -21,138 +21,45 @@ from tenure.machines.laws import Law
 from tenure.machines.routes import ROUTES
 from tenure.machines.routes_messages import Routes
 from tenure.machines.routes_rules import in_order, intents_in_order
+from tenure.models.follower_registration_state import (
+    ASKED,
+    BOUND_MS,
+    CLOSED,
+    FAILED,
+    LEADERS,
+    NONE,
+    REQUEST_OF,
+    Call,
+    Change,
+    Config,
+    Draft,
+    Entry,
+    Intent,
+    Msg,
+    Node,
+    Outside,
+    Route,
+    State,
+    Thread,
+    begun_under_its_epoch,
+    change_of,
+    current,
+    entry_of,
+    epoch,
+    fresh,
+    hopeless,
+    intent_for,
+    intent_of,
+    least,
+    node_of,
+    number_of,
+    one_route,
+    post,
+    routed,
+    session_of,
+    unheard,
+)
 from tenure.models.world import Action, Fair, FrozenMap, LeadsTo, Strength, World, prohibition
-
-
-@attrs.frozen(cache_hash=True)
-class Node:
-    """One follower: its machine's phase and memory; 0 is none."""
-
-    phase: str
-    session: int
-    generation: int
-    acknowledged: bool
-    beating: bool
-    abandoned: int
-    own_key: bool
-    target: int
-
-
-@attrs.frozen(cache_hash=True)
-class Call:
-    """A call of a follower that has not returned."""
-
-    kind: str
-    gen: int
-
-
-@attrs.frozen(cache_hash=True)
-class Outside:
-    """What is true around one follower, whatever it remembers."""
-
-    up: str
-    lead: str
-    session: int
-    calls: frozenset[Call]
-
-
-@attrs.frozen(cache_hash=True)
-class Msg:
-    """A request, an answer, or work on its way."""
-
-    kind: str
-    who: str
-    gen: int
-    lead: str
-    session: int = 0
-    own: bool = False
-    target: int = 0
-    ok: bool = False
-    held: bool = False
-
-
-@attrs.frozen(cache_hash=True)
-class Entry:
-    """A route; `heard` is the leader's stamp, `silent` what is true."""
-
-    who: str
-    gen: int
-    key: str
-    target: int
-    heard: int
-    silent: bool
-
-
-@attrs.frozen(cache_hash=True)
-class Change:
-    """A change of a profile that is under way."""
-
-    kind: str
-    who: str
-    gen: int
-    key: str
-    target: int
-    session: int
-    asked: bool
-    done: bool
-
-
-@attrs.frozen(cache_hash=True)
-class Intent:
-    """On disk: a thread to be deleted."""
-
-    who: str
-    gen: int
-    key: str
-    target: int
-
-
-@attrs.frozen(cache_hash=True)
-class Thread:
-    """A thread that exists, and who registered with it last."""
-
-    target: int
-    who: str
-    gen: int
-    key: str
-
-
-@attrs.frozen(cache_hash=True)
-class Route:
-    """One leader's routes."""
-
-    phase: str
-    entries: frozenset[Entry]
-    mutations: frozenset[Change]
-
-
-@attrs.frozen(cache_hash=True)
-class State:
-    """VARIABLES of the module."""
-
-    node: FrozenMap[str, Node]
-    outside: FrozenMap[str, Outside]
-    net: frozenset[Msg]
-    route: FrozenMap[str, Route]
-    intents: frozenset[Intent]
-    threads: frozenset[Thread]
-    epoch: str
-    harm: frozenset[str]
-    budget: int
-
-
-@attrs.frozen
-class Config:
-    """CONSTANTS of the module, without Off."""
-
-    instances: tuple[str, ...]
-    relation: str
-    causes: frozenset[str]
-    budget: int
-    beating: frozenset[str] = frozenset()
-    odd: frozenset[str] = frozenset()
-    outsiders: frozenset[str] = frozenset()
-    claims: frozenset[str] = frozenset()
 
 
 def _config(
@@ -184,51 +91,6 @@ CONFIGS: Mapping[str, Config] = {
 }
 """The configurations of the manifest by name; each equals `spec/FollowerRegistration_<name>.cfg`."""
 
-LEADERS: Final = ("L1", "L2")
-NONE: Final = "none"
-BOUND_MS: Final = 1
-"""The bound of silence in this world: a stamp is 0 (older than the bound) or 1, and prune looks at 2."""
-
-_ASKED: Final = {"registered": "register", "beaten": "beat", "gone": "goodbye"}
-_ANSWER: Final = {call: answer for answer, call in _ASKED.items()}
-_REQUESTS: Final = frozenset({"register", "beat", "goodbye", "ask"})
-_CLOSED: Final = Route("closed", frozenset(), frozenset())
-_REQUEST_OF: Final = {"register": "registered", "heartbeat": "beaten", "disconnect": "gone"}
-
-
-class Draft:
-    """A successor in the making."""
-
-    __slots__ = ("budget", "epoch", "harm", "intents", "net", "node", "outside", "route", "threads")
-
-    def __init__(self, state: State, budget: int | None = None) -> None:
-        self.node, self.outside, self.net, self.route = state.node, state.outside, state.net, state.route
-        self.intents, self.threads, self.epoch, self.harm = state.intents, state.threads, state.epoch, state.harm
-        self.budget = state.budget if budget is None else budget
-
-    def state(self) -> State:
-        """The state, frozen."""
-        return State(
-            self.node, self.outside, self.net, self.route, self.intents, self.threads, self.epoch, self.harm,
-            self.budget,
-        )  # fmt: skip
-
-    def harmed(self, name: str, happened: bool) -> None:
-        """Note what must not happen."""
-        if happened:
-            self.harm = self.harm | {name}
-
-    def calls(self, p: str, calls: frozenset[Call]) -> None:
-        """``[outside EXCEPT ![p].calls = calls]``."""
-        around = self.outside[p]
-        self.outside = self.outside.set(p, Outside(around.up, around.lead, around.session, calls))
-
-    def told(self, answer: Msg) -> None:
-        """An answer goes where somebody still waits for it."""
-        kind = _ASKED[answer.kind]
-        if any(c.kind == kind and c.gen == answer.gen for c in self.outside[answer.who].calls):
-            self.net = self.net | {answer}
-
 
 class FollowerRegistration(World[State]):
     """Followers that want to be registered with whoever leads."""
@@ -254,7 +116,7 @@ class FollowerRegistration(World[State]):
         node = {p: Node("idle", 1, 0, False, False, 0, False, 1 if p in c.claims else 0) for p in c.instances}
         outside = {p: Outside("no" if p == "b" and later else "yes", NONE, 1, frozenset()) for p in c.instances}
         threads = frozenset({Thread(1, "a", 0, self._key("a", False))} if c.claims else ())
-        route = {"L1": attrs.evolve(_CLOSED, phase="serving"), "L2": _CLOSED}
+        route = {"L1": attrs.evolve(CLOSED, phase="serving"), "L2": CLOSED}
         yield State(
             FrozenMap(node), FrozenMap(outside), frozenset(), FrozenMap(route), frozenset(), threads, "L1",
             frozenset(), c.budget,
@@ -337,12 +199,12 @@ class FollowerRegistration(World[State]):
         done = self._told(p, draft.node[p], message)
         if isinstance(done, Refused):
             return False
-        after = _node(done)
+        after = node_of(done)
         draft.node = draft.node.set(p, after)
         for output in done.outputs:
             if isinstance(output, own.SendRegister):
-                call, leader = Call("register", _int(output.generation)), draft.epoch
-                target = _int(output.binding.target)
+                call, leader = Call("register", number_of(output.generation)), draft.epoch
+                target = number_of(output.binding.target)
                 request = Msg("register", p, call.gen, leader, output.session, output.own_key, target)
                 around = draft.outside[p]
                 draft.outside = draft.outside.set(p, Outside("yes", leader, around.session, around.calls | {call}))
@@ -350,19 +212,19 @@ class FollowerRegistration(World[State]):
                 kind = "beat" if isinstance(output, own.SendHeartbeat) else "goodbye"
                 if kind == "beat" and p not in self.config.beating:
                     continue
-                call = Call(kind, _int(output.generation))
+                call = Call(kind, number_of(output.generation))
                 request = Msg(kind, p, call.gen, draft.outside[p].lead)
                 draft.harmed("piled", kind == "beat" and call in draft.outside[p].calls)
                 draft.calls(p, draft.outside[p].calls | {call})
             elif isinstance(output, own.SendAsk):
-                request = Msg("ask", p, _int(output.generation), draft.outside[p].lead)
+                request = Msg("ask", p, number_of(output.generation), draft.outside[p].lead)
             else:
                 continue
-            _post(draft, request)
+            post(draft, request)
         return True
 
     def _register(self, state: State, p: str) -> Iterable[State]:
-        message = own.Register(_fresh(state))
+        message = own.Register(fresh(state))
         draft = Draft(state)
         if not self._up_for(state, p, message) or state.epoch == NONE or not self._take(draft, p, message):
             return ()
@@ -382,7 +244,7 @@ class FollowerRegistration(World[State]):
             if answer.kind == kind and answer.who == p:
                 draft = Draft(state)
                 draft.net = state.net - {answer}
-                draft.calls(p, state.outside[p].calls - {Call(_ASKED[kind], answer.gen)})
+                draft.calls(p, state.outside[p].calls - {Call(ASKED[kind], answer.gen)})
                 yield answer, draft
 
     def _hear_answer(self, state: State, p: str) -> Iterable[State]:
@@ -428,18 +290,18 @@ class FollowerRegistration(World[State]):
             self._take(draft, p, own.DisconnectAnswered(a.gen, a.ok))
             after = draft.node[p]
             draft.harmed("late", after != before and a.gen != before.generation)
-            draft.harmed("ghost", after.phase == "idle" and before.phase != "idle" and _routed(state, p))
+            draft.harmed("ghost", after.phase == "idle" and before.phase != "idle" and routed(state, p))
             yield draft.state()
 
     def _return(self, state: State, p: str) -> Iterable[State]:
         before = state.node[p]
-        for kind, failed in _FAILED.items():
+        for kind, failed in FAILED.items():
             if not self._up_for(state, p, failed(1)):
                 continue
             for call in state.outside[p].calls:
                 if call.kind != kind:
                     continue
-                budget: int | None = state.budget if _hopeless(state, p, call) else self._spend(state, "late")
+                budget: int | None = state.budget if hopeless(state, p, call) else self._spend(state, "late")
                 if budget is None:
                     continue
                 draft = Draft(state, budget)
@@ -476,7 +338,7 @@ class FollowerRegistration(World[State]):
         if not self._up_for(state, p, own.Ask(0)) or budget is None or state.outside[p].lead == NONE:
             return ()
         if bare:
-            _post(draft, Msg("ask", p, 0, state.outside[p].lead))
+            post(draft, Msg("ask", p, 0, state.outside[p].lead))
         elif not self._take(draft, p, own.Ask(0)):
             return ()
         return () if draft.net == state.net else (draft.state(),)
@@ -515,7 +377,7 @@ class FollowerRegistration(World[State]):
             BOUND_MS, None if before.phase == "closed" else x,
             tuple(sorted((self._entry(e) for e in before.entries), key=lambda e: e.instance)),
             in_order(tuple(self._mutation(u, x) for u in before.mutations)),
-            intents_in_order(tuple(_intent(i) for i in draft.intents)),
+            intents_in_order(tuple(intent_for(i) for i in draft.intents)),
         )  # fmt: skip
         done = self.step(self.routes, before.phase, data, message)
         if isinstance(done, Refused):
@@ -523,21 +385,21 @@ class FollowerRegistration(World[State]):
         silent = {(e.who, e.gen): e for e in before.entries}
         was = {(u.kind, u.who, u.gen, u.asked): u for u in before.mutations}
         sessions = {(u.who, u.gen): u.session for u in before.mutations if u.kind == "register"}
-        entries = frozenset(_entry_of(e, silent.get((e.instance, _int(e.generation)))) for e in done.data.entries)
-        mutations = frozenset(_change_of(u, was, session) for u in done.data.mutations)
+        entries = frozenset(entry_of(e, silent.get((e.instance, number_of(e.generation)))) for e in done.data.entries)
+        mutations = frozenset(change_of(u, was, session) for u in done.data.mutations)
         draft.route = draft.route.set(x, Route(done.phase, entries, mutations))
         for output in done.outputs:
             if isinstance(output, lead.PersistIntent):
-                draft.intents = draft.intents | {_intent_of(output.intent)}
+                draft.intents = draft.intents | {intent_of(output.intent)}
             elif isinstance(output, lead.DropIntent):
-                draft.intents = draft.intents - {_intent_of(output.intent)}
+                draft.intents = draft.intents - {intent_of(output.intent)}
             elif isinstance(output, lead.Acknowledge):
-                kind, gen = _REQUEST_OF[output.request], _int(output.generation)
-                target, told = _int(output.binding.target), _session_of(kind, output.instance, gen, sessions)
+                kind, gen = REQUEST_OF[output.request], number_of(output.generation)
+                target, told = number_of(output.binding.target), session_of(kind, output.instance, gen, sessions)
                 draft.told(Msg(kind, output.instance, gen, x, told, target=target, ok=True))
             elif isinstance(output, lead.Reject):
-                kind, gen = _REQUEST_OF[output.request], _int(output.generation)
-                told = _session_of(kind, output.instance, gen, sessions)
+                kind, gen = REQUEST_OF[output.request], number_of(output.generation)
+                told = session_of(kind, output.instance, gen, sessions)
                 draft.told(Msg(kind, output.instance, gen, x, told, held=output.held))
         return done
 
@@ -569,10 +431,10 @@ class FollowerRegistration(World[State]):
             if m.ok:
                 stands = isinstance(self._hear(draft, x, lead.Replay(p, m.gen)), Step)
                 draft.told(Msg("registered", p, m.gen, x, m.session, target=m.target if stands else 0, ok=stands))
-                draft.harmed("echo", stands and not _current(state, x, p, m.gen))
+                draft.harmed("echo", stands and not current(state, x, p, m.gen))
             else:
                 message = lead.Register(
-                    p, m.gen, self._key(p, m.own), self._process(p), Binding(m.target or None), _epoch(state),
+                    p, m.gen, self._key(p, m.own), self._process(p), Binding(m.target or None), epoch(state),
                     p not in self.config.outsiders, p not in self.config.odd, True, self._dead(state),
                 )  # fmt: skip
                 done = self._hear(draft, x, message, m.session)
@@ -595,7 +457,7 @@ class FollowerRegistration(World[State]):
         used |= {m.target for m in state.net} | {n.target for n in state.node.values()}
         for route in state.route.values():
             used |= {e.target for e in route.entries} | {c.target for c in route.mutations}
-        return _least(used)
+        return least(used)
 
     def _changes(self, state: State, x: str, p: str, kind: str) -> Iterable[Change]:
         if self._serving(state, x):
@@ -607,7 +469,7 @@ class FollowerRegistration(World[State]):
         for u in self._changes(state, x, p, "register"):
             target = self._given(state, x, p, u.target, u.key)
             now = 0 if self.guard("stamped_anew", False) else 1
-            message = lead.Provisioned(p, u.gen, Binding(target), _epoch(state), now, self._dead(state))
+            message = lead.Provisioned(p, u.gen, Binding(target), epoch(state), now, self._dead(state))
             draft = Draft(state)
             done = self._hear(draft, x, message)
             if isinstance(done, Step) and any(isinstance(o, lead.Acknowledge) for o in done.outputs):
@@ -645,7 +507,7 @@ class FollowerRegistration(World[State]):
             draft = Draft(state)
             draft.net = state.net - {m}
             done = self._hear(draft, x, lead.Ask(p, m.gen or None, x, 1, 0))
-            draft.harmed("acted", isinstance(done, Step) and not _current(state, x, p, m.gen))
+            draft.harmed("acted", isinstance(done, Step) and not current(state, x, p, m.gen))
             yield draft.state()
 
     def _forward(self, state: State, x: str, p: str) -> Iterable[State]:
@@ -680,7 +542,7 @@ class FollowerRegistration(World[State]):
         for m in self._requests(state, x, p, "goodbye"):
             draft = Draft(state)
             draft.net = state.net - {m}
-            done = self._hear(draft, x, lead.Disconnect(p, m.gen or None, _epoch(state)))
+            done = self._hear(draft, x, lead.Disconnect(p, m.gen or None, epoch(state)))
             if isinstance(done, Refused):
                 if "nobody_mutates_profile" in done.guards:
                     continue
@@ -691,13 +553,13 @@ class FollowerRegistration(World[State]):
 
     def _resume(self, state: State, x: str, p: str) -> Iterable[State]:
         for i in state.intents:
-            if i.who == p and not _current(state, x, p, i.gen):
+            if i.who == p and not current(state, x, p, i.gen):
                 yield from self._reclaim(state, x, i, state.budget)
 
     def _bury(self, state: State, x: str, p: str) -> Iterable[State]:
         if "bury" in self.config.causes:
             for t in state.threads:
-                if t.who == p and not _current(state, x, p, t.gen):
+                if t.who == p and not current(state, x, p, t.gen):
                     yield from self._reclaim(state, x, Intent(p, t.gen, t.key, t.target), state.budget)
 
     def _reclaim(self, state: State, x: str, i: Intent, budget: int) -> Iterable[State]:
@@ -707,7 +569,7 @@ class FollowerRegistration(World[State]):
         dead = i.who in self._dead(state)
         held_by, held_as = (None, None) if now is None else (now.who, now.gen)
         draft = Draft(state, budget)
-        done = self._hear(draft, x, lead.Reclaim(_intent(i), _epoch(state), dead, held_by, held_as))
+        done = self._hear(draft, x, lead.Reclaim(intent_for(i), epoch(state), dead, held_by, held_as))
         if isinstance(done, Refused) or (draft.route == state.route and draft.intents == state.intents):
             return
         due = any(isinstance(o, lead.CleanUp) for o in done.outputs)
@@ -732,7 +594,7 @@ class FollowerRegistration(World[State]):
             if not u.done:
                 continue
             draft = Draft(state)
-            self._hear(draft, x, lead.Cleaned(p, u.gen, _epoch(state)))
+            self._hear(draft, x, lead.Cleaned(p, u.gen, epoch(state)))
             gone = state.route[x].entries - draft.route[x].entries
             draft.harmed("removed", any(e.who == p and e.gen != u.gen for e in gone))
             yield draft.state()
@@ -782,7 +644,7 @@ class FollowerRegistration(World[State]):
 
     def _open(self, draft: Draft) -> None:
         draft.epoch = "L2"
-        self._hear(draft, "L2", lead.Open("L2", tuple(_intent(i) for i in draft.intents)))
+        self._hear(draft, "L2", lead.Open("L2", tuple(intent_for(i) for i in draft.intents)))
 
     def _depose(self, state: State) -> Iterable[State]:
         budget = self._spend(state, "depose")
@@ -796,8 +658,8 @@ class FollowerRegistration(World[State]):
         budget = self._spend(state, "kill")
         if budget is None or state.epoch != "L1":
             return ()
-        net = _unheard(state.net, "L1")
-        return (attrs.evolve(state, route=state.route.set("L1", _CLOSED), net=net, epoch=NONE, budget=budget),)
+        net = unheard(state.net, "L1")
+        return (attrs.evolve(state, route=state.route.set("L1", CLOSED), net=net, epoch=NONE, budget=budget),)
 
     def _succeed(self, state: State) -> Iterable[State]:
         if state.epoch != NONE:
@@ -810,7 +672,7 @@ class FollowerRegistration(World[State]):
         if not self._serving(state, x) or state.epoch == x:
             return ()
         draft = Draft(state)
-        draft.net = _unheard(state.net, x)
+        draft.net = unheard(state.net, x)
         self._hear(draft, x, lead.Close())
         return (draft.state(),)
 
@@ -818,7 +680,7 @@ class FollowerRegistration(World[State]):
         self._take(draft, p, own.Stop())
         draft.node = draft.node.set(p, attrs.evolve(draft.node[p], target=0))
         draft.outside = draft.outside.set(p, Outside(up, NONE, draft.outside[p].session, frozenset()))
-        draft.net = frozenset(m for m in draft.net if not (m.who == p and m.kind in _ASKED))
+        draft.net = frozenset(m for m in draft.net if not (m.who == p and m.kind in ASKED))
 
     def _crash(self, state: State, p: str) -> Iterable[State]:
         budget = self._spend(state, "crash")
@@ -856,7 +718,7 @@ class FollowerRegistration(World[State]):
             "RouteIsCurrent_L14": lambda s: "echo" not in s.harm,
             "RouteIsCurrent_L0": lambda s: "taken" not in s.harm,
             "RouteIsCurrent_Silence": lambda s: "silenced" not in s.harm,
-            "OneRoutePerProfile_I2": _one_route,
+            "OneRoutePerProfile_I2": one_route,
             "LateIsInert_I4": lambda s: "removed" not in s.harm,
             "LateIsInert_I5": lambda s: "late" not in s.harm,
             "LateIsInert_I6": lambda s: "piled" not in s.harm,
@@ -866,7 +728,7 @@ class FollowerRegistration(World[State]):
         }
 
     def steps(self) -> Mapping[str, Callable[[State, State], bool]]:
-        return {"RouteIsCurrent_I3": _begun_under_its_epoch, "OneRoutePerProfile_L24": self._nobody_is_put_out}
+        return {"RouteIsCurrent_I3": begun_under_its_epoch, "OneRoutePerProfile_L24": self._nobody_is_put_out}
 
     def eventually(self) -> Mapping[str, LeadsTo[State] | tuple[LeadsTo[State], ...]]:
         return {
@@ -903,7 +765,7 @@ class FollowerRegistration(World[State]):
         for x, route in after.route.items():
             gone = before.route[x].entries - route.entries
             for f in route.entries if gone else ():
-                if _current(before, x, f.who, f.gen):
+                if current(before, x, f.who, f.gen):
                     continue
                 if any(e.who != f.who and not self._gives_way(before, e, f.who) for e in gone):
                     return False
@@ -918,119 +780,4 @@ class FollowerRegistration(World[State]):
         def wants(s: State) -> bool:
             return s.outside[p].up == "yes" and p not in strangers and s.epoch not in strangers
 
-        return LeadsTo(wants, lambda s: not wants(s) or (s.node[p].phase == "registered" and _routed(s, p)))
-
-
-# -- values of the machines and of the module -------------------------------------------------------------------------
-
-_FAILED: Final[Mapping[str, Callable[[int], own.Happening]]] = {
-    "register": own.RegisterFailed,
-    "beat": own.BeatFailed,
-    "goodbye": own.DisconnectFailed,
-}
-
-
-def _int(value: int | str | None) -> int:
-    """A number of this world; 0 for None."""
-    return value if isinstance(value, int) else 0
-
-
-def _node(done: Step[Memory, own.Output]) -> Node:
-    data = done.data
-    return Node(
-        done.phase, data.session, _int(data.generation), data.acknowledged, data.beating, _int(data.abandoned),
-        data.own_key, _int(data.binding.target),
-    )  # fmt: skip
-
-
-def _intent(i: Intent) -> lead.Intent:
-    return lead.Intent(i.who, i.gen, i.key, i.target)
-
-
-def _intent_of(i: lead.Intent) -> Intent:
-    return Intent(i.instance, _int(i.generation), i.key, _int(i.target))
-
-
-def _session_of(kind: str, p: str, gen: int, sessions: Mapping[tuple[str, int], int]) -> int:
-    return sessions.get((p, gen), 0) if kind == "registered" else 0
-
-
-def _change_of(u: lead.Mutation, was: Mapping[tuple[str, str, int, bool], Change], new: int) -> Change:
-    gen = _int(u.generation)
-    before = was.get((u.kind, u.instance, gen, u.asked))
-    session, done = (new if u.kind == "register" else 0, False) if before is None else (before.session, before.done)
-    return Change(u.kind, u.instance, gen, u.key, _int(u.binding.target), session, u.asked, done)
-
-
-def _entry_of(e: lead.Entry, was: Entry | None) -> Entry:
-    silent = was is not None and was.heard == e.heard and was.silent
-    return Entry(e.instance, _int(e.generation), e.key, _int(e.binding.target), e.heard, silent)
-
-
-# -- what is true -----------------------------------------------------------------------------------------------------
-
-
-def _least(used: Collection[int]) -> int:
-    number = 1
-    while number in used:
-        number += 1
-    return number
-
-
-def _fresh(state: State) -> int:
-    used = {m.gen for m in state.net} | {t.gen for t in state.threads} | {i.gen for i in state.intents}
-    for route in state.route.values():
-        used |= {e.gen for e in route.entries} | {u.gen for u in route.mutations}
-    for p, node in state.node.items():
-        used |= {node.generation, node.abandoned} | {c.gen for c in state.outside[p].calls}
-    return _least(used)
-
-
-def _post(draft: Draft, request: Msg) -> None:
-    """To whom nobody listens, nothing is sent: the call has no answer."""
-    if draft.route[request.lead].phase == "serving":
-        draft.net = draft.net | {request}
-
-
-def _epoch(state: State) -> str | None:
-    return None if state.epoch == NONE else state.epoch
-
-
-def _current(state: State, x: str, p: str, gen: int) -> bool:
-    return any(e.who == p and e.gen == gen for e in state.route[x].entries)
-
-
-def _routed(state: State, p: str) -> bool:
-    return state.epoch != NONE and _current(state, state.epoch, p, state.node[p].generation)
-
-
-def _hopeless(state: State, p: str, call: Call) -> bool:
-    """No answer can come any more."""
-    kinds = (call.kind, _ANSWER[call.kind])
-    if any(m.who == p and m.gen == call.gen and m.kind in kinds for m in state.net):
-        return False
-    return not any(
-        u.who == p and u.gen == call.gen and u.asked for route in state.route.values() for u in route.mutations
-    )
-
-
-def _unheard(net: frozenset[Msg], x: str) -> frozenset[Msg]:
-    return frozenset(m for m in net if m.lead != x or m.kind not in _REQUESTS)
-
-
-def _one_route(s: State) -> bool:
-    for route in s.route.values():
-        for field in ("who", "key", "target"):
-            if len({getattr(e, field) for e in route.entries}) < len(route.entries):
-                return False
-    return True
-
-
-def _begun_under_its_epoch(before: State, after: State) -> bool:
-    for x, route in after.route.items():
-        was = before.route[x]
-        if before.epoch != x and any(not _current(before, x, e.who, e.gen) for e in route.entries):
-            return False
-        if before.epoch != x and not route.mutations <= was.mutations:
-            return False
-    return True
+        return LeadsTo(wants, lambda s: not wants(s) or (s.node[p].phase == "registered" and routed(s, p)))

@@ -29,7 +29,7 @@ from tenure.adapters.trace.lines import BadTrace, Event
 from tenure.adapters.trace.registration_world import LEADING, Said, World
 from tenure.adapters.trace.registry import DEFAULT, KEEPS, WRITES, instance_of, writes
 from tenure.machines.chart import Refused
-from tenure.models.follower_registration import Intent, State
+from tenure.models.follower_registration_state import Intent, State
 from tenure.models.world import Action
 
 _PARTS: Final = ("session", "generation", "acknowledged", "beating", "abandoned", "own_key", "target")

@@ -13,7 +13,8 @@ from tenure.machines import follower_messages as own
 from tenure.machines import routes_messages as lead
 from tenure.machines.chart import Refused, Step
 from tenure.machines.follower_messages import Binding
-from tenure.models.follower_registration import (
+from tenure.models.follower_registration import FollowerRegistration
+from tenure.models.follower_registration_state import (
     BOUND_MS,
     NONE,
     Call,
@@ -21,7 +22,6 @@ from tenure.models.follower_registration import (
     Config,
     Draft,
     Entry,
-    FollowerRegistration,
     Intent,
     Msg,
     Node,
