@@ -36,7 +36,8 @@ class LeaderEvents:
 
     `args.who` is the follower's instance, `tenure` the generation that the step is about; `observed.epoch` is the epoch
     under which the leader serves, `observed.entries` the routes after the step, instance by generation. `args.target`
-    and `args.key` are what was carried, given or intended; `args.intents` what a leader that opens found on the disk.
+    and `args.key` are what was carried, given or intended, `args.process` the process's word (`Witness`),
+    `args.intents` what a leader that opens found on the disk.
     """
 
     def __init__(self, ports: Ports, identity: InstanceIdentity) -> None:
@@ -68,7 +69,7 @@ class LeaderEvents:
         if action is None:
             return
         if isinstance(message, own.Register):
-            args |= {"again": False, "key": message.key, "target": message.binding.target}
+            args |= {"again": False, "key": message.key, "target": message.binding.target, "process": message.process}
         elif isinstance(message, own.Provisioned):
             args["target"] = message.binding.target
         elif isinstance(message, own.Open):
@@ -80,5 +81,7 @@ class LeaderEvents:
             "phase": answer.phase if isinstance(answer, Step) else phase,
             "epoch": after.epoch,
             "entries": {entry.instance: entry.generation for entry in after.entries},
+            "targets": {entry.instance: entry.binding.target for entry in after.entries},
+            "intents": [[intent.instance, intent.generation] for intent in after.intents],
         }
         self._recorder.event(MODULE, action, self._node, 0, args, observed, generation)

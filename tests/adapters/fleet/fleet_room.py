@@ -62,9 +62,11 @@ async def until(true: Callable[[], object]) -> None:
 
 @attrs.define
 class Ownership:
-    """The lease of one leader, without a registry: whoever has an epoch owns."""
+    """The lease of one leader, without a registry: whoever has an epoch owns. `unaware`: it has not noticed its loss yet,
+    and believes in this epoch."""
 
     epoch: int | None = 1
+    unaware: int | None = None
     transactions: int = 0
     refuse: Exception | None = None
 
@@ -80,7 +82,7 @@ class Ownership:
         return effect(self.epoch)
 
     def may_send(self) -> int | None:
-        return self.epoch
+        return self.epoch if self.unaware is None else self.unaware
 
 
 class Chief:

@@ -173,13 +173,18 @@ def test_work_is_taken_under_the_registration_that_is_held(house: House) -> None
                 ack = await chief.leader.forward("101:1", other, work(hand, other, request=f"w:{other}"))
                 assert not ack.ok
             path = follower_path(house.directory, "default", "101:1")
+            elsewhere = attrs.evolve(work(hand, generation).delivery, recipient_binding_key="manual:other")
             for bad in (
                 attrs.evolve(work(hand, "101:1:0", request="w:6"), auth=chief.secret),
                 attrs.evolve(work(hand, generation, request="w:7"), auth="x" * 43),
                 attrs.evolve(work(hand, generation, request="w:8"), auth=chief.secret, recipient_instance_id="101:2"),
+                attrs.evolve(work(hand, generation, request="w:9"), auth=chief.secret, delivery=elsewhere),
             ):
                 assert not (await house.raw(bad, path)).ok
             assert len(hand.taken) == 1
+            hand.follower.leave()
+            late = await house.raw(attrs.evolve(work(hand, generation, request="w:10"), auth=chief.secret), path)
+            assert "unauthorized" in (late.message or "")
 
     run(story())
 
@@ -245,6 +250,9 @@ def test_a_new_session_ends_the_attempt(house: House) -> None:
             await until(lambda: chief.provisioning)
             hand.follower.set_session(2)
             second = asyncio.ensure_future(hand.follower.register(chief.entry(), None))
+            for _ in range(5):
+                await asyncio.sleep(0)
+            assert first.done()
             answer = await first
             assert isinstance(answer, RefusedBy)
             assert answer.code == "abandoned"

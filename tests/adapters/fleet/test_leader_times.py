@@ -390,3 +390,22 @@ def test_registrations_go_on_where_nothing_can_be_published(house: House) -> Non
             await until(lambda: b"101:1" in path.read_bytes())
 
     run(story())
+
+
+def test_deposed_and_unaware_of_it(house: House) -> None:
+    """For a check's time a leader believes that it leads. The registry decides: nothing is acknowledged that changes
+    anything, and nothing is deleted."""
+
+    async def story() -> None:
+        async with house:
+            chief = await house.led()
+            hand = await joined(house, chief)
+            chief.own.epoch, chief.own.unaware = None, 1
+            assert not (await chief.send(register("102:1:1", 102))).ok
+            answer = await hand.follower.disconnect()
+            assert isinstance(answer, str)
+            assert len(chief.local.board.records) == 2
+            assert set(chief.routes()) == {"101:1"}
+            assert hand.follower.phase == "registered"
+
+    run(story())
