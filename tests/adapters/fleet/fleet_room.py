@@ -62,7 +62,7 @@ async def until(true: Callable[[], object]) -> None:
 
 @attrs.define
 class Ownership:
-    """The lease of one leader, without a registry: whoever has an epoch owns. `unaware`: it has not noticed its loss yet,
+    """The lease of one leader, without a registry: whoever has an epoch owns. `unaware`: it has not noticed its loss,
     and believes in this epoch."""
 
     epoch: int | None = 1
