@@ -349,13 +349,15 @@ class Process:
         say("delivered", kind=request["kind"], delivery=delivery)
         return ack(request, True, result={k: delivery[k] for k in ("deliveryId", "sourceUpdateId")})
 
-    async def register(self, entry: Envelope, binding: Envelope) -> bool:
+    async def register(self, entry: Envelope, binding: Envelope, before: str | None = None) -> bool:
         """Rows 1 to 8."""
         if ((self.state() or {}).get("bot") or {}).get("threadMode") != "enabled":
             say("unreadable state")
             return False
         await self.receiver.start()
         carried = {k: v for k, v in (binding or self.known).items() if k in ("target", "slot") and v is not None}
+        if before is not None:
+            carried["previousInstanceId"] = before
         if self.options.previous:
             carried = {
                 "previousInstanceId": self.options.previous,
@@ -483,6 +485,27 @@ class Process:
             return binding
         return None if await self.lead(binding) else binding
 
+    async def restart(self, pause: float) -> bool:
+        """A leader's session is replaced: the entry stays, the endpoint is gone for so long, and then another
+        activation of this process supersedes the one before (row A5)."""
+        await self.stop_leading()
+        await asyncio.sleep(pause)
+        self.lock.started = now()
+        self.me = f"{os.getpid()}:{self.lock.started}"
+        system.transaction(self.lock.registry, self.lock.take)
+        return await self.lead({})
+
+    async def reload(self) -> str:
+        """Rows 16 and 17: another activation of this process takes the place of the one before; its instance."""
+        before, entry = self.me, self.lock.entry()
+        await self.stop_following()
+        self.me = f"{os.getpid()}:{now()}"
+        room = Path(self.receiver.path).parent
+        self.receiver = bus.Server(str(room / f"{self.me.replace(':', '_')}.sock"), self.deliver)
+        assert entry is not None
+        await self.register(entry, self.known, before)
+        return self.me
+
     async def retry(self, binding: Envelope) -> bool:
         """Register again."""
         entry = self.lock.entry()
@@ -518,6 +541,10 @@ class Process:
                 entry = self.lock.entry()
                 assert entry is not None
                 return await self.register(entry, {})
+            case "reload":
+                return await self.reload()
+            case "restart":
+                return await self.restart(asked["pause"])
             case "registry":
                 return self.registry
             case "hold":

@@ -190,11 +190,11 @@ class Owner:
                     return True
                 if not self.stale(entry):
                     return False
-            return self._take()
+            return self.take()
 
         return bool(transaction(self.registry, inside))
 
-    def _take(self) -> bool:
+    def take(self) -> bool:
         """Row A5, inside the transaction."""
         self.token = {
             "pid": os.getpid(),
@@ -242,7 +242,7 @@ class Owner:
             return True
 
         # The stand-in looks and writes in one transaction, as the original does.
-        return bool(transaction(self.registry, lambda: inside() and self._take()))
+        return bool(transaction(self.registry, lambda: inside() and self.take()))
 
     def refresh(self) -> bool:
         """Rewrite the heartbeat of my exact entry."""

@@ -9,9 +9,11 @@ import asyncio
 import json
 import os
 import signal
+import socket
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -139,6 +141,22 @@ def test_their_leader_changes_its_secret(mixed: Mixed) -> None:
     mixed.until(lambda: ours.generation not in (generation, "None"))
     mixed.follows(ours, leader)
     assert not mixed.leading()
+
+
+@pytest.mark.parametrize("pause", [0.0, 1.0])
+def test_their_leader_is_reloaded(mixed: Mixed, pause: float) -> None:
+    """Another activation of its process leads, under an epoch of its own: we register with that one, and keep our
+    place. While nobody listens its lease holds, and nobody is promoted."""
+    leader = mixed.other(threads=True)
+    mixed.leads(leader)
+    ours = mixed.start()
+    mixed.follows(ours, leader)
+    place = (ours.slot, ours.name)
+    assert leader.ask("restart", pause=pause)
+    epoch = leader.heard("leading")[-1]["epoch"]
+    ours.becomes(f"following pid {leader.pid}, epoch {epoch}")
+    assert (ours.slot, ours.name) == place
+    assert not any(role.startswith(("leading", "standing")) for role in ours.roles)
 
 
 def test_the_entry_says_where_their_leader_listens(mixed: Mixed) -> None:
@@ -320,6 +338,64 @@ def test_two_of_theirs_of_one_shell_at_our_leader(mixed: Mixed) -> None:
     first.kill()
     taken = second.says("following")
     assert (taken["slot"], taken["target"]) == (following["slot"], following["target"])
+
+
+def test_their_follower_is_reloaded(mixed: Mixed) -> None:
+    """Another activation of the same process takes its place at once; what the one before held is over."""
+    leader = mixed.start()
+    mixed.leads(leader)
+    follower = mixed.other()
+    first = follower.says("following")
+    instance = follower.ask("reload")
+    second = follower.heard("following")[-1]
+    assert instance != follower.instance
+    assert (second["slot"], second["target"], second["name"]) == (first["slot"], first["target"], first["name"])
+    late = follower.ask(
+        "ask", kind="follower.heartbeat", instanceId=follower.instance, registrationGeneration=first["generation"]
+    )
+    assert not late["ok"]
+    assert [r["instanceId"] for r in mixed.state()["liveRoster"]["busFollowers"]] == [instance]
+
+
+def test_requests_that_waited_while_a_leader_was_stopped(mixed: Mixed) -> None:
+    """It was deposed meanwhile: when it goes on it acknowledges none of them, and passes nothing on."""
+    leader = mixed.start()
+    mixed.leads(leader)
+    second = mixed.start()
+    mixed.follows(second, leader)
+    follower = mixed.other()
+    following = follower.says("following")
+    mine = {"instanceId": follower.instance, "registrationGeneration": following["generation"], "sentAtMs": 1}
+    to_me = {"recipientInstanceId": follower.instance, "recipientRegistrationGeneration": following["generation"]}
+    delivery = {"deliveryId": f"telegram-follower-v1-{0:064x}", "sourceUpdateId": 1}
+    delivery["recipientBindingKey"] = follower.said[0]["key"]
+    place = {"instanceId": "new", "connectedAtMs": 1, "registrationGeneration": "new", "protocol": IDENTITY}
+    requests = [
+        {"kind": "follower.heartbeat", **mine},
+        {"kind": "follower.register", "registration": place},
+        {"kind": "follower.disconnect", **mine},
+        {"kind": "leader.forwardMessage", **to_me, "delivery": delivery, "message": {"text": "hi"}, "sentAtMs": 1},
+    ]
+    secret, door = mixed.entry()["busSecret"], str(mixed.endpoint)
+    stop(leader.pid, mixed.registry)
+    waiting = []
+    for number, asked in enumerate(requests):
+        end = socket.socket(socket.AF_UNIX)
+        waiting.append(end)
+        end.settimeout(20)
+        end.connect(door)
+        end.sendall(json.dumps(asked | {"requestId": str(number), "auth": secret}).encode() + b"\n")
+    mixed.leads(second)
+    os.kill(leader.pid, signal.SIGCONT)
+    for end in waiting:
+        with end:
+            answer = b""
+            with suppress(ConnectionResetError):
+                answer = end.makefile("rb").readline()
+            assert not answer or not json.loads(answer)["ok"]
+    mixed.follows(leader, second)
+    assert not follower.heard("delivered")
+    assert "new" not in {r["instanceId"] for r in mixed.state()["liveRoster"]["busFollowers"]}
 
 
 def test_whoever_names_somebody_elses_instance(mixed: Mixed) -> None:
