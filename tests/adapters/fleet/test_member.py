@@ -277,3 +277,74 @@ def test_callbacks_that_raise_and_that_bring_the_next_change(village: Village) -
             assert isinstance(first.role, Leading)
 
     run(story())
+
+
+def test_a_fork_is_no_member(village: Village) -> None:
+    """Its verbs say so, and the end of the block there does nothing."""
+
+    async def story() -> None:
+        async with village:
+            life = await village.joins(101)
+            mine = life.member.ports
+            life.member.ports = attrs.evolve(mine, processes=village.processes.as_pid(999))
+            for verb in (life.member.join, life.member.leave):
+                with pytest.raises(TenureError, match="make one after the fork"):
+                    await verb()
+            await life.member.__aexit__(None, None, None)
+            life.member.ports = mine
+            assert isinstance(life.role, Leading)
+
+    run(story())
+
+
+def test_the_others_session_in_a_callback(village: Village) -> None:
+    """What a callback brings about is told after it, in order."""
+
+    async def story() -> None:
+        async with village:
+            first = await village.joins(101)
+            told: list[str] = []
+            box: list[Member] = []
+
+            def on_role(role: object) -> None:
+                told.append(str(role).split(",")[0])
+                if str(role) == "registering" and len(told) == 1:
+                    box[0].serve_session(0)
+                    box[0].serve_session(5)
+                    told.append("returned")
+
+            life = await village.enters(102, on_role=on_role)
+            box.append(life.member)
+            await life.member.join()
+            assert told == [
+                "registering",
+                "returned",
+                "waiting to try again",
+                "registering",
+                f"following pid {first.pid}",
+            ]
+            assert life.member.course.data.session == 5
+
+    run(story())
+
+
+def test_a_follower_that_was_silent_for_long(tmp_path: Path) -> None:
+    """As after a suspend: its leader has forgotten it, and takes it again in its old place."""
+
+    async def story() -> None:
+        village = Village(tmp_path, attrs.evolve(TIMES, prune_ms=300))
+        async with village:
+            first, second = await village.fleet(101, 102)
+            before = await second.follows(first)
+            follower: Any = second.member.follower
+            ticker, follower._ticker = follower._ticker, None
+            ticker.cancel()
+            await until(lambda: first.member.leader.fleet_view().followers == ())
+            follower._ticker = asyncio.ensure_future(follower._tick(before.generation))
+            await until(lambda: len(second.edges) == 3)
+            after = await second.follows(first)
+            assert (after.slot, after.name) == (before.slot, before.name)
+            assert after.generation != before.generation
+            assert second.member.statistics().losses == 1
+
+    run(story())
