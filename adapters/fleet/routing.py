@@ -263,6 +263,11 @@ class Routing(RoutingSteps):
             raise TimeoutError
         if task.cancelled():
             raise TenureError("the leader ends: read the owner registry again")
+        error = task.exception()
+        if isinstance(error, Exception) and not isinstance(error, TenureError):
+            # A fault of the port. Whoever waits is refused in its own way, and told no more than that.
+            tell(self._ports, "fleet", "port", error=f"{type(error).__name__}: {error}")
+            raise TenureError("the leader's provisioning failed; try again")
         return task.result()
 
     def _returned(self, task: asyncio.Task[T]) -> None:
