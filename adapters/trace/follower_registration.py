@@ -63,6 +63,10 @@ class FollowerRegistrations(Instance[State]):
                 world.meet(known.get(instance_of(event.node), instance_of(event.node)))
             if event.action == "Register" and event.node in nodes:
                 world.follows.add(event.node)
+            if event.action == "HearRegister":
+                who = known.get(str(event.args.get("who")), str(event.args.get("who")))
+                word = str(event.args.get("process", world.process.get(who, who)))
+                world.worded(who, world.generation(event.tenure), word)
         found = cls(world, title)
         found.known = known
         return found
@@ -95,6 +99,7 @@ class FollowerRegistrations(Instance[State]):
             compatible=args.get("compatible") is not False,
             call=str(args.get("call", "")),
             key=str(args.get("key", "")),
+            word=str(args.get("process", here.process.get(self.name(args.get("who")), ""))),
             target=here.thread(args.get("target", seen.get("target"))),
             session=_int(seen.get("session")),
             guards=frozenset(_texts(event, args.get("guards", []))),
@@ -140,11 +145,17 @@ class FollowerRegistrations(Instance[State]):
     def spelled(self, action: str, args: Args) -> tuple[Args, ...]:
         return (args,)
 
+    def successors(self, state: State, action: str, args: Args) -> tuple[State, ...]:
+        after = super().successors(state, action, args)
+        if action not in LEADING:
+            return after
+        return tuple(self.fresh(self.here.aware(s, str(args[0]))) for s in after)
+
     def agrees(self, before: State, after: State, label: Label, args: Args) -> bool:
         if label.action in LEADING:
             route = after.route[label.node]
             found = frozenset((e.who, e.gen) for e in route.entries)
-            return route.phase == label.phase and all(found == pairs for _, pairs in label.more)
+            return label.phase in ("", route.phase) and all(found == pairs for _, pairs in label.more)
         if label.action in WRITES:
             return True
         node = after.node[label.node]

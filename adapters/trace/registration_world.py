@@ -61,6 +61,7 @@ class Said:
     compatible: bool
     call: str
     key: str
+    word: str
     target: int
     session: int
     guards: frozenset[str]
@@ -78,6 +79,10 @@ class World(FollowerRegistration):
         self.follows: set[str] = set()
         self.generations: dict[str, int] = {}
         self.threads: dict[str, int] = {}
+        self.words: dict[tuple[str, int], str] = {}
+        """Of each registration, what its leader took for the word of its process; that is believed."""
+        self.speaks: dict[str, str] = {}
+        """Whose word it is: no two processes have one."""
         each = frozenset(nodes)
         super().__init__(Config(tuple(nodes), "apart", frozenset(), BUDGET, beating=each))
 
@@ -94,6 +99,12 @@ class World(FollowerRegistration):
         """The number of a thread; 0 for none."""
         return 0 if said is None else self.threads.setdefault(str(said), len(self.threads) + 1)
 
+    def worded(self, who: str, gen: int, word: str) -> None:
+        """A leader heard that from that registration."""
+        self.words.setdefault((who, gen), word)
+        if word:
+            self.speaks.setdefault(word, self._process(who))
+
     def initial(self) -> Iterable[State]:
         each = self.everybody
         node = {p: Node("idle", 1, 0, False, False, 0, False, 0) for p in each}
@@ -105,6 +116,13 @@ class World(FollowerRegistration):
 
     def _process(self, p: str) -> str:
         return self.process.get(p, p)
+
+    def _entry(self, e: Entry) -> lead.Entry:
+        return attrs.evolve(super()._entry(e), process=self.words.get((e.who, e.gen), self._process(e.who)))
+
+    def _mutation(self, u: Change, x: str) -> lead.Mutation:
+        found = super()._mutation(u, x)
+        return attrs.evolve(found, process=self.words.get((u.who, u.gen), found.process)) if found.process else found
 
     def bodies(self) -> Mapping[str, Callable[..., Iterable[State]]]:
         """All actions, by name."""
@@ -206,8 +224,13 @@ class World(FollowerRegistration):
         if not isinstance(self._hear(draft, x, opened), Refused):
             yield draft.state()
 
-    def _epoch_of(self, state: State, x: str, said: Said) -> str | None:
-        return None if state.epoch == NONE or "leads_here" in said.guards else state.epoch
+    def _epochs(self, state: State, x: str, said: Said) -> Iterable[str | None]:
+        """Under which epoch the leader may take itself to be: that of now; or still its own, if it looked before
+        another owned, and had no step since."""
+        if "leads_here" in said.guards:
+            return (None,)
+        now = None if state.epoch == NONE else state.epoch
+        return (now, x) if _unaware(x) in state.harm else (now,)
 
     def _requests_of(self, state: State, x: str, kind: str, said: Said) -> Iterable[Msg | None]:
         if not self._serving(state, x):
@@ -221,34 +244,37 @@ class World(FollowerRegistration):
     def hears_register(self, state: State, x: str, said: Said) -> Iterable[State]:
         """A registration is asked for, and begun, refused, or has to wait."""
         p = said.who
+        if self.speaks.get(said.word, self._process(p)) != self._process(p):
+            return
         for m in self._requests_of(state, x, "register", said):
-            message = lead.Register(
-                p, said.gen or None, said.key, self._process(p), Binding(said.target or None),
-                self._epoch_of(state, x, said), "authenticated" not in said.guards, "compatible" not in said.guards,
-                True, self._dead(state),
-            )  # fmt: skip
-            draft = Draft(state)
-            done = self._hear(draft, x, message, 0 if m is None else m.session)
-            if isinstance(done, Step) is not said.ok:
-                continue
-            if isinstance(done, Refused):
-                if frozenset(done.guards) != said.guards:
+            for epoch in self._epochs(state, x, said):
+                message = lead.Register(
+                    p, said.gen or None, said.key, said.word, Binding(said.target or None), epoch,
+                    "authenticated" not in said.guards, "compatible" not in said.guards, True, self._dead(state),
+                )  # fmt: skip
+                draft = Draft(state)
+                done = self._hear(draft, x, message, 0 if m is None else m.session)
+                if isinstance(done, Step) is not said.ok:
                     continue
-                if "nobody_mutates_profile" in said.guards:
-                    yield state
-                    continue
-                draft.told(Msg("registered", p, said.gen, x, held="profile_not_held" in said.guards))
-            if m is not None:
-                draft.net = draft.net - {m}
-            yield draft.state()
+                if isinstance(done, Refused):
+                    if frozenset(done.guards) != said.guards:
+                        continue
+                    if "nobody_mutates_profile" in said.guards:
+                        yield state
+                        continue
+                    draft.told(Msg("registered", p, said.gen, x, held="profile_not_held" in said.guards))
+                if m is not None:
+                    draft.net = draft.net - {m}
+                yield draft.state()
 
     def _change(self, state: State, x: str, kind: str, said: Said) -> Iterable[Change]:
         return (u for u in self._changes(state, x, said.who, kind) if u.gen == said.gen)
 
     def provisioned(self, state: State, x: str, said: Said) -> Iterable[State]:
-        """A thread is there: the route is written, or the registration is refused at its end."""
+        """A thread is there: the route is written, or the registration is refused at its end. What somebody writes
+        who does not know yet that another owns is not acknowledged."""
         for u in self._change(state, x, "register", said):
-            for epoch in dict.fromkeys((self._epoch_of(state, x, said), None)):
+            for epoch in dict.fromkeys((*self._epochs(state, x, said), None)):
                 message = lead.Provisioned(u.who, u.gen, Binding(said.target or None), epoch, 1, self._dead(state))
                 draft = Draft(state)
                 done = self._hear(draft, x, message)
@@ -257,6 +283,8 @@ class World(FollowerRegistration):
                 if any(isinstance(output, lead.Acknowledge) for output in done.outputs):
                     others = frozenset(t for t in state.threads if t.target != said.target)
                     draft.threads = others | {Thread(said.target, u.who, u.gen, u.key)}
+                if epoch != state.epoch:
+                    draft.net = draft.net - {m for m in draft.net - state.net if m.ok}
                 yield draft.state()
 
     def asked(self, kind: str) -> Callable[..., Iterable[State]]:
@@ -266,27 +294,27 @@ class World(FollowerRegistration):
         def body(state: State, x: str, said: Said) -> Iterable[State]:
             p, gen = said.who, said.gen or None
             for m in self._requests_of(state, x, kind, said):
-                epoch = self._epoch_of(state, x, said) if kind == "goodbye" else _claimed(x, said)
-                message: lead.Happening = (
-                    lead.Heartbeat(p, gen, epoch, 1)
-                    if kind == "beat"
-                    else lead.Ask(p, gen, epoch, 1, 0)
-                    if kind == "ask"
-                    else lead.Disconnect(p, gen, epoch)
-                )
-                draft = Draft(state)
-                done = self._hear(draft, x, message)
-                if isinstance(done, Step) is not said.ok:
-                    continue
-                if isinstance(done, Refused):
-                    if "nobody_mutates_profile" in done.guards:
-                        yield state
+                for epoch in self._epochs(state, x, said) if kind == "goodbye" else (_claimed(x, said),):
+                    message: lead.Happening = (
+                        lead.Heartbeat(p, gen, epoch, 1)
+                        if kind == "beat"
+                        else lead.Ask(p, gen, epoch, 1, 0)
+                        if kind == "ask"
+                        else lead.Disconnect(p, gen, epoch)
+                    )
+                    draft = Draft(state)
+                    done = self._hear(draft, x, message)
+                    if isinstance(done, Step) is not said.ok:
                         continue
-                    if answer is not None:
-                        draft.told(Msg(answer, p, said.gen, x))
-                if m is not None:
-                    draft.net = draft.net - {m}
-                yield draft.state()
+                    if isinstance(done, Refused):
+                        if "nobody_mutates_profile" in done.guards:
+                            yield state
+                            continue
+                        if answer is not None:
+                            draft.told(Msg(answer, p, said.gen, x))
+                    if m is not None:
+                        draft.net = draft.net - {m}
+                    yield draft.state()
 
         return body
 
@@ -310,19 +338,25 @@ class World(FollowerRegistration):
     def cleans(self, state: State, x: str, said: Said) -> Iterable[State]:
         """What the leader makes of it, as far as it knows that it leads."""
         for u in self._change(state, x, "clean_up", said):
-            for epoch in dict.fromkeys((self._epoch_of(state, x, said), None)):
-                yield from self.routed(state, x, lead.Cleaned(u.who, u.gen, epoch))
+            for epoch in dict.fromkeys((*self._epochs(state, x, said), None)):
+                for after in self.routed(state, x, lead.Cleaned(u.who, u.gen, epoch)):
+                    told = frozenset(m for m in after.net - state.net if m.ok and epoch != state.epoch)
+                    yield attrs.evolve(after, net=after.net - told)
 
     # -- the world ----------------------------------------------------------------------------------------------------
 
     def takes(self, state: State, x: str) -> Iterable[State]:
-        """It owns the lease."""
-        yield attrs.evolve(state, epoch=x)
+        """It owns the lease, and who did may not know it yet."""
+        yield attrs.evolve(state, epoch=x, harm=state.harm | {_unaware(state.epoch)})
 
     def lets_go(self, state: State, x: str) -> Iterable[State]:
         """Nobody does."""
         if state.epoch == x:
-            yield attrs.evolve(state, epoch=NONE)
+            yield attrs.evolve(state, epoch=NONE, harm=state.harm | {_unaware(x)})
+
+    def aware(self, state: State, x: str) -> State:
+        """Whatever it does next, it has looked again."""
+        return attrs.evolve(state, harm=state.harm - {_unaware(x)}) if _unaware(x) in state.harm else state
 
     def dies(self, state: State, p: str) -> Iterable[State]:
         """Its process is gone."""
@@ -336,6 +370,10 @@ class World(FollowerRegistration):
             if e.who == p and not e.silent:
                 entries: frozenset[Entry] = (route.entries - {e}) | {attrs.evolve(e, heard=0, silent=True)}
                 yield attrs.evolve(state, route=state.route.set(x, attrs.evolve(route, entries=entries)))
+
+
+def _unaware(x: str) -> str:
+    return f"{x} has not looked since"
 
 
 def _claimed(x: str, said: Said) -> str | None:

@@ -21,10 +21,12 @@ from typing import Any
 
 import attrs
 
-from tenure.adapters.verify.real.director import RunPlan, RunResult, run
+from tenure.adapters.verify.real.director import FLEETS, RunPlan, RunResult, run
 
 AT_ONCE = 5
 """Runs beside each other: they mostly wait for leases to pass."""
+LAST_FLEET = len(FLEETS) - 1
+"""The number of a run with a fleet to which everything happens."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -34,11 +36,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--first", type=int, default=0, help="the number of the first run, which is its seed")
     parser.add_argument("--real-time", type=int, default=0, help="so many more runs with leases of their real length")
     parser.add_argument("--damage", type=int, default=0, help="so many more runs in which files are damaged and healed")
+    parser.add_argument("--fleets", type=int, default=0, help="so many more runs in which a fleet of members is")
+    parser.add_argument("--fleets-real-time", type=int, default=0, help="so many of these with leases of real length")
     parser.add_argument("--keep", type=Path, help="where traces that are not explained are left")
     chosen = parser.parse_args(arguments)
     plans = [RunPlan(number) for number in range(chosen.first, chosen.first + chosen.runs)]
     plans += [RunPlan(number, leases=2, scale=1.0) for number in range(chosen.real_time)]
     plans += [RunPlan(number, damage=True) for number in range(chosen.damage)]
+    plans += [RunPlan(number, fleet=True) for number in range(chosen.fleets)]
+    plans += [RunPlan(LAST_FLEET, leases=1, scale=1.0, fleet=True) for _ in range(chosen.fleets_real_time)]
     for result in results(plans, chosen.keep):
         print(json.dumps(result), flush=True)
 

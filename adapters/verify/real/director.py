@@ -22,6 +22,8 @@ from tenure.adapters.trace.lines import read
 from tenure.adapters.trace.search import Limits
 from tenure.adapters.verify.real.committing import commits
 from tenure.adapters.verify.real.healing import Ward
+from tenure.adapters.verify.real.membership import membership
+from tenure.adapters.verify.real.mischief import Thieves
 from tenure.adapters.verify.real.worker import Faults, Room, interleaved, work
 
 SCALE: Final = 1 / 20
@@ -36,6 +38,13 @@ KINDS: Final[Mapping[str, Faults]] = {
     "everything": Faults(stop=True, fail=0.02, reuse=True, clock=True),
 }
 """What runs do, in turn."""
+FLEETS: Final[Mapping[str, Faults]] = {
+    "fleet, kill": Faults(),
+    "fleet, stop": Faults(kill=False, stop=True),
+    "fleet, endpoint": Faults(kill=False, endpoint=True),
+    "fleet, everything": Faults(stop=True, endpoint=True),
+}
+"""What runs with a fleet do, in turn; in all of them members leave, join again, and serve other sessions."""
 UNEXPLAINED: Final = frozenset({"LeaderElection"})
 """What damage runs record and do not explain: its model knows of a torn registry that is mended, and not of one that a
 doctor takes away. What must hold of leases then is looked at apart: effects in the order of their epochs."""
@@ -45,6 +54,10 @@ COMMITTING: Final = ("FencedCommit",)
 """Those whose events it records as well, if somebody commits in it."""
 HEALING: Final = ("RuntimeRecovery",)
 """Those whose events it records as well, if somebody does damage in it, and doctors heal that."""
+
+
+FLEET: Final = ("Succession", "FollowerRegistration")
+"""Those whose events it records instead, if a fleet of members is in it."""
 
 
 @attrs.frozen
@@ -60,10 +73,14 @@ class RunPlan:
     """What the search for an explanation may take."""
     damage: bool = False
     """Whether files are damaged, and healed."""
+    fleet: bool = False
+    """Whether a fleet of members is in it, instead of leaders by themselves."""
 
     @property
     def modules(self) -> tuple[str, ...]:
         """The modules whose events it records."""
+        if self.fleet:
+            return (*MODULES, *FLEET)
         return (*MODULES, *(HEALING if self.damage else COMMITTING))
 
     @property
@@ -71,6 +88,8 @@ class RunPlan:
         """The name of what is done to the processes."""
         if self.damage:
             return "damage"
+        if self.fleet:
+            return list(FLEETS)[self.number % len(FLEETS)]
         return list(KINDS)[self.number % len(KINDS)]
 
 
@@ -100,7 +119,7 @@ def run(plan: RunPlan, place: Path) -> RunResult:
     for directory in (room.agent, room.trace, room.pids):
         directory.mkdir(parents=True)
     chance = random.Random(plan.number)
-    faults = KINDS.get(plan.kind, Faults())
+    faults = {**KINDS, **FLEETS}.get(plan.kind, Faults())
     timings = Timings().scaled(plan.scale)
     crowd = _Crowd(room, faults, timings, plan, chance)
     try:
@@ -165,7 +184,8 @@ class _Crowd:
         self.stops = 0
         self.ward = Ward(room, timings, chance, plan.number) if plan.damage else None
         # One more commits; not where doctors take entries away, which the model of a commit does not have.
-        self.slots = plan.processes if plan.damage else plan.processes + 1
+        self.slots = plan.processes if plan.damage or plan.fleet else plan.processes + 1
+        self.thieves = Thieves(room, chance) if faults.endpoint else None
         for slot in range(self.slots):
             self._start(slot)
 
@@ -177,6 +197,8 @@ class _Crowd:
             status = 70
             try:
                 body = work if slot < self.plan.processes else commits
+                if self.plan.fleet:
+                    body = membership
                 body(self.room, self.faults, slot, seed, self.timings)
             except BaseException:
                 with suppress(OSError):
@@ -188,11 +210,15 @@ class _Crowd:
     def disturb(self) -> None:
         """Until the time is over: kill, stop, continue; a killed one is replaced."""
         lease = self.timings.stale_ms / 1000
+        if self.plan.fleet:
+            time.sleep(lease)  # there is something to disturb then
         end = time.monotonic() + self.plan.leases * lease
         while (left := end - time.monotonic()) > 0:
             time.sleep(min(left, self.chance.expovariate(3 / lease)))
             if self.ward is not None:
                 self.ward.disturb(self.pids.values())
+            if self.thieves is not None:
+                self.thieves.disturb()
             now = time.monotonic()
             for slot, until in list(self.stopped.items()):
                 if now >= until:
@@ -214,8 +240,9 @@ class _Crowd:
         """Kill and reap everybody."""
         for slot in list(self.pids):
             self._end(slot)
-        if self.ward is not None:
-            self.ward.end()
+        for beside in (self.ward, self.thieves):
+            if beside is not None:
+                beside.end()
 
     def _end(self, slot: int) -> None:
         pid = self.pids.pop(slot)

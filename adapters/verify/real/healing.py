@@ -132,11 +132,11 @@ class Ward:
             for pid in still:
                 os.kill(pid, signal.SIGSTOP)
                 os.waitid(os.P_PID, pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
-            _expect(os.waitpid(_fork(lambda: damage(self.room, kind, text, self.timings)), 0)[1])
+            _expect(os.waitpid(fork(lambda: damage(self.room, kind, text, self.timings)), 0)[1])
             for pid in still:
                 os.kill(pid, signal.SIGCONT)
         for _ in range(self.chance.choice((0, 1, 1, 2))):
-            self.doctors.append(_fork(lambda: heal(self.room, self.timings)))
+            self.doctors.append(fork(lambda: heal(self.room, self.timings)))
         if self.doctors and self.chance.random() < 0.4:
             time.sleep(self.chance.uniform(0.002, 0.02))
             self._kill(self.chance.choice(self.doctors))
@@ -186,7 +186,7 @@ def _expect(status: int) -> None:
         raise RuntimeError(f"a vandal or a doctor of the run broke down (status {status})")
 
 
-def _fork(body: Callable[[], None]) -> int:
+def fork(body: Callable[[], None]) -> int:
     """A process that does that and ends, with status 0 unless something else than the run went wrong."""
     pid = os.fork()
     if pid == 0:

@@ -39,6 +39,8 @@ class Faults:
     """Pids are used again."""
     clock: bool = False
     """Wall clocks step."""
+    endpoint: bool = False
+    """The leader's endpoint is taken away, and answers that go through it are lost."""
 
 
 @attrs.frozen
