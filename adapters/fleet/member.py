@@ -2,7 +2,7 @@
 name through all of it (locks.md 12, bus.md b).
 
     async with Member(agent_directory("/home/bot/agent"), run=poll, on_role=print) as member:
-        await member.join()          # following pid 4711, epoch 7, slot B (Birch), ...  |  leading with epoch 8, ...
+        await member.join()          # following pid 4711, epoch 7, slot B (Beech), ...  |  leading with epoch 8, ...
         await member.until_left()
 
 Which of the two it is, and what comes next, is decided by the machine of `tenure.machines.succession`, which `course`
@@ -125,8 +125,9 @@ class Member:
             on_change=self._announce,
         )
         self._watch = RegistryWatch(self.lease)
+        self._moves = MemberMoves(self._watch, self.follower, self._leadership)
         self.course = Course(
-            MemberMoves(self._watch, self.follower, self._leadership),
+            self._moves,
             self.identity.session,
             after_grace=self._after_grace,
             on_step=self._step_taken,
@@ -233,6 +234,7 @@ class Member:
         if not self.course.won(owned=saw == "mine"):
             raise NotOwner(f"election with epoch {epoch}: it is over, or this member does not stand for it any more")
         await self.leader.open(epoch, self.course.moving)
+        self._moves.place = self.leader.binding
 
     async def _closes(self) -> None:
         await self.leader.close()

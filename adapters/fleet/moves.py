@@ -7,7 +7,7 @@ from tenure.adapters.fleet.follower import Accepted, Follower
 from tenure.adapters.fleet.watch import RegistryWatch
 from tenure.adapters.runtime.aio import AsyncLeadership
 from tenure.adapters.runtime.outcomes import Elected, Refused
-from tenure.machines.follower_messages import Binding
+from tenure.machines.follower_messages import NOTHING_BOUND, Binding
 from tenure.machines.succession_messages import Look
 
 
@@ -18,12 +18,16 @@ class MemberMoves:
         self._watch = watch
         self._follower = follower
         self._leadership = leadership
+        self.place: Binding | None = None
+        """The thread, slot and name that this process had when it led last. Who was no follower before carries these:
+        the next leader gives them back if they are free (A55)."""
 
     async def look(self) -> Look:
         return (await self._watch.look()).look
 
     async def register(self, leader: int, binding: Binding) -> Taken | NotTaken:
-        answer = await self._follower.register(self._watch.entries[leader], binding)
+        carried = self.place if binding == NOTHING_BOUND and self.place is not None else binding
+        answer = await self._follower.register(self._watch.entries[leader], carried)
         return Taken(answer.binding, answer.roster) if isinstance(answer, Accepted) else NotTaken(answer.text)
 
     def leave(self) -> None:
