@@ -73,10 +73,11 @@ def join(
         member = Member(where, profile=profile, name=name, ports=ports, timings=timings, on_role=console.says)
         return await _until_ended(member, console, goodbye)
 
-    status = asyncio.run(run())
-    if recorder is not None:
-        recorder.close()
-    raise typer.Exit(status)
+    try:
+        raise typer.Exit(asyncio.run(run()))
+    finally:
+        if recorder is not None:
+            recorder.close()
 
 
 class _Console:

@@ -31,15 +31,19 @@ class Lines:
     def write(self, text: str) -> None:
         """One line."""
         if not self._broken:
-            self._lines.append(printable(text).encode()[:LONGEST] + b"\n")
+            line = printable(text).encode(errors="replace")[:LONGEST]
+            self._lines.append(line.decode(errors="ignore").encode() + b"\n")
             self.flush()
 
     def flush(self) -> None:
         """Write what can be written now; the rest follows when somebody reads."""
         try:
             while self._lines and _ready():
-                os.write(STDOUT, self._lines[0])
-                self._lines.popleft()
+                line = self._lines.popleft()
+                if rest := line[os.write(STDOUT, line) :]:
+                    self._lines.appendleft(rest)
+        except BlockingIOError:  # somebody else made it so, and was quicker to fill it
+            self._lines.appendleft(line)
         except OSError as error:
             self._broken = True
             self._lines.clear()
