@@ -77,15 +77,15 @@ def _config(
 
 
 CONFIGS: Mapping[str, Config] = {
-    "channel": _config("lose late repeat silence goodbye", 2, beating="a"),
+    "channel": _config("lose late repeat goodbye", 2, beating="a"),
     "asks": _config("session late leave ask bare work move", 2),
     "intents": _config("goodbye leave fail session", 3),
     "deposed": _config("depose goodbye leave", 3),
-    "shell": _config("crash work astray", 2, "a", "b", relation="shell", beating="b"),
+    "shell": _config("crash work astray", 2, "a", "b", relation="shell"),
     "claim": _config("", 0, "a", "b", claims="a b"),
     "strangers": _config("", 0, "a", "b", odd="a", out="b"),
     "foreign": _config("", 0, odd="L1"),
-    "reload": _config("reload goodbye fail", 3, "a", "b", relation="reload", beating="b"),
+    "reload": _config("reload goodbye fail", 3, "a", "b", relation="reload"),
     "successor": _config("crash bury", 1, "a", "b", relation="successor"),
     "all": _config("lose late repeat silence session leave goodbye fail depose kill ask work bury", 1, beating="a"),
 }
@@ -594,9 +594,12 @@ class FollowerRegistration(World[State]):
             if not u.done:
                 continue
             draft = Draft(state)
-            self._hear(draft, x, lead.Cleaned(p, u.gen, epoch(state)))
+            done = self._hear(draft, x, lead.Cleaned(p, u.gen, epoch(state)))
+            outputs = () if isinstance(done, Refused) else done.outputs
+            ends = any(isinstance(o, lead.DropIntent | lead.Acknowledge) for o in outputs)
             gone = state.route[x].entries - draft.route[x].entries
-            draft.harmed("removed", any(e.who == p and e.gen != u.gen for e in gone))
+            other = state.epoch != x or any(e.who == p and e.gen != u.gen for e in gone)
+            draft.harmed("removed", ends and other)
             yield draft.state()
 
     def _clean_up_fails(self, state: State, x: str, p: str) -> Iterable[State]:

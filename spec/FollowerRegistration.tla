@@ -157,7 +157,7 @@ OneRoutePerProfile_L24 ==
           \A e \in Entries(l) : e.who # f.who /\ e \notin Entries(l)' => GivesWay(e, f.who)]_vars
 OneRoutePerProfile == []OneRoutePerProfile_I2 /\ OneRoutePerProfile_L24
 
-(* What belongs to a registration that is over changes nothing. *)
+(* What belongs to a registration, or to an epoch, that is over changes nothing. *)
 LateIsInert_I4 == "removed" \notin harm
 LateIsInert_I5 == "late" \notin harm
 LateIsInert_I6 == "piled" \notin harm

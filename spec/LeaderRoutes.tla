@@ -207,7 +207,7 @@ Cleaned(l, p) ==
            IN  /\ Put(l, IF ends THEN {e \in Entries(l) : e.who # p} ELSE Entries(l), Changes(l) \ Same(l, u))
                /\ intents' = IF ends THEN intents \ {Intent(u)} ELSE intents
                /\ net' = net \cup Farewell(l, u, ends)
-               /\ Harmed("removed", ends /\ \E e \in Entries(l) : e.who = p /\ e.gen # u.gen)
+               /\ Harmed("removed", ends /\ (epoch # l \/ \E e \in Entries(l) : e.who = p /\ e.gen # u.gen))
     /\ UNCHANGED <<node, outside, threads, epoch, budget>>
 
 CleanUpFails(l, p) ==
