@@ -248,7 +248,11 @@ class Member:
                 await self._stepped.wait()
                 continue
             seen = await self._watch.news()
-            if self.phase not in _NO_LOOKS:
+            if seen.mine and self.phase == "waiting":
+                # A lease of ours that passed unrenewed, after a suspend or behind a guard, and nobody took it. Nobody
+                # of this process would ever lead over what is left of it.
+                await self._leadership.release()
+            elif self.phase not in _NO_LOOKS:
                 self.course.saw(seen.look)
 
     def _lost(self, binding: Binding, why: str) -> None:
@@ -296,7 +300,8 @@ class Member:
             case "waiting" if self._watch.state == "here" and not self.course.error:
                 return "another runtime of this process owns the lease", False
             case phase:
-                return self.course.error, phase == "waiting" and self._mend
+                stuck = (phase == "waiting" and self._mend) or (phase == "grace" and self._moves.homeless)
+                return self.course.error, stuck
 
     def _callback_failed(self) -> None:
         self.course.counts.callback_errors += 1

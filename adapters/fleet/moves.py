@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tenure.adapters.bus.endpoint import EndpointError
 from tenure.adapters.fleet.course import NotTaken, Outcome, Taken
 from tenure.adapters.fleet.follower import Accepted, Follower
 from tenure.adapters.fleet.watch import RegistryWatch
@@ -21,11 +22,19 @@ class MemberMoves:
         self.place: Binding | None = None
         """The thread, slot and name that this process had when it led last. Who was no follower before carries these:
         the next leader gives them back if they are free (A55)."""
+        self.homeless = False
+        """The own endpoint could not be made, the last time."""
 
     async def look(self) -> Look:
         return (await self._watch.look()).look
 
     async def register(self, leader: int, binding: Binding) -> Taken | NotTaken:
+        try:
+            await self._follower.start()
+        except EndpointError as error:
+            self.homeless = True
+            return NotTaken(str(error))
+        self.homeless = False
         carried = self.place if binding == NOTHING_BOUND and self.place is not None else binding
         answer = await self._follower.register(self._watch.entries[leader], carried)
         return Taken(answer.binding, answer.roster) if isinstance(answer, Accepted) else NotTaken(answer.text)

@@ -95,7 +95,7 @@ def test_files_that_are_damaged(joins: Joins) -> None:
     """The registry, the mark of the epochs, the guard, and what stands where the endpoint should: each is named, and
     left as it is."""
     rooms = []
-    short_path = Path(tempfile.mkdtemp())  # a long one would be mapped to another directory
+    short_path = Path(tempfile.mkdtemp(prefix="tenure-"))  # a long one would be mapped to another directory
     for number, name in enumerate(("owners.json", "epochs.json", "owners.json.transaction", "bus.sock")):
         room = short_path if name == "bus.sock" else joins.root / f"room{number}"
         place = room / "tmp" / "telegram" / name
@@ -112,6 +112,19 @@ def test_files_that_are_damaged(joins: Joins) -> None:
         refused(join, str(place))
         assert place.is_dir() or place.read_text() == "torn"
     shutil.rmtree(short_path)
+
+
+def test_a_place_for_followers_that_is_none(joins: Joins) -> None:
+    """There is a leader, and nobody can listen beside it."""
+    with tempfile.TemporaryDirectory(prefix="tenure-") as place:  # a long path would be mapped to another directory
+        leader = joins.start(directory=place)
+        leader.becomes("leading")
+        room = Path(place) / "tmp" / "telegram" / "followers"
+        room.write_text("a file")
+        refused(joins.start(directory=place), str(room))
+        assert leader.status is None
+        leader.kill(signal.SIGTERM)
+        leader.ends()
 
 
 def test_a_member_does_not_end_for_what_breaks_later(joins: Joins) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +114,26 @@ def test_an_endpoint_that_cannot_be_made(village: Village) -> None:
             assert isinstance(life.role, Leading)
 
     run(story())
+
+
+def test_a_followers_endpoint_that_cannot_be_made() -> None:
+    """Said as well; mended, it follows. (A path that is long would be mapped to another directory.)"""
+
+    async def story(village: Village) -> None:
+        async with village:
+            first = await village.joins(101)
+            room = Path(village.directory.state) / "followers"
+            room.write_text("a file")
+            life = await village.enters(102)
+            joining = asyncio.ensure_future(life.member.join())
+            await until(lambda: isinstance(life.role, Seeking) and life.role.mend)
+            assert str(room) in str(life.role)
+            room.unlink()
+            await joining
+            await life.follows(first)
+
+    with tempfile.TemporaryDirectory(prefix="tenure-") as root:
+        run(story(Village(Path(root))))
 
 
 def test_the_lease_is_lost_while_it_starts(village: Village) -> None:
