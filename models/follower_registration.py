@@ -82,11 +82,12 @@ CONFIGS: Mapping[str, Config] = {
     "intents": _config("goodbye leave fail session", 3),
     "deposed": _config("depose goodbye leave", 3),
     "shell": _config("crash work astray", 2, "a", "b", relation="shell"),
+    "pair": _config("kill", 1, "a", "b", relation="shell", beating="a b"),
     "claim": _config("", 0, "a", "b", claims="a b"),
     "strangers": _config("", 0, "a", "b", odd="a", out="b"),
     "foreign": _config("", 0, odd="L1"),
     "reload": _config("reload goodbye fail", 3, "a", "b", relation="reload"),
-    "successor": _config("crash bury", 1, "a", "b", relation="successor"),
+    "successor": _config("crash bury kill", 2, "a", "b", relation="successor", beating="a b"),
     "all": _config("lose late repeat silence session leave goodbye fail depose kill ask work bury", 1, beating="a"),
 }
 """The configurations of the manifest by name; each equals `spec/FollowerRegistration_<name>.cfg`."""

@@ -7,7 +7,7 @@ import pytest
 from tenure.models.explore import check
 from tenure.models.follower_registration import CONFIGS, FollowerRegistration
 
-LIVE = {"channel", "shell", "claim", "strangers", "foreign", "successor", "all"}
+LIVE = {"channel", "shell", "pair", "claim", "strangers", "foreign", "successor", "all"}
 """Configurations in which whoever lost its registration notices: heartbeats are looked at, or nobody loses one."""
 
 SCENARIOS = {
