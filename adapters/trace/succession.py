@@ -394,7 +394,9 @@ class Successions(Instance[State]):
         owner, passed = state.entry.owner, ""
         if owner != NOBODY and is_over(state):
             passed = " (its lease has passed)" if state.entry.passed else " (it is dead)"
-        said = "; ".join(f"{p} {_told(n, state.call[p])}" for p, n in state.node.items() if n.phase != "ended")
+        said = "; ".join(
+            f"{p} {_told(n, state.call[p])}" for p, n in state.node.items() if n.phase not in ("idle", "ended")
+        )
         return f"owner {owner}{passed}; {said}"
 
 
