@@ -248,7 +248,7 @@ class Member:
                 await self._stepped.wait()
                 continue
             seen = await self._watch.news()
-            if seen.mine and self.phase == "waiting":
+            if seen.mine and self.phase == "waiting" and self._leadership.lead.polling.settled:
                 # A lease of ours that passed unrenewed, after a suspend or behind a guard, and nobody took it. Nobody
                 # of this process would ever lead over what is left of it.
                 await self._leadership.release()

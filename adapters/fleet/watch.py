@@ -37,11 +37,13 @@ _STATES: Final[dict[str, LeaseState]] = {ACTIVE_ELSEWHERE: "elsewhere", ACTIVE_H
 
 @attrs.frozen
 class Seen:
-    """One look. `entry` is what stands there; `problem` says why nothing could be seen."""
+    """One look. `entry` is what stands there; `problem` says why nothing could be seen. `mine`: it is the entry of our
+    own lease."""
 
     look: Look
     entry: Entry | None
     problem: str = ""
+    mine: bool = False
 
 
 class Numbers(Generic[K]):
@@ -168,7 +170,7 @@ class RegistryWatch:
         known = self._owners.known()
         # A new mapping: the loop may be reading the old one.
         self.entries = {n: entry for n, entry in self.entries.items() if n in known} | {number: view.entry}
-        return Seen(Look(state, number, self._endpoint(view.entry)), view.entry)
+        return Seen(Look(state, number, self._endpoint(view.entry)), view.entry, mine=view.mine)
 
     def _endpoint(self, entry: Entry) -> int:
         """The number of what is published there now; 0 for nothing, also for a link to nothing."""
