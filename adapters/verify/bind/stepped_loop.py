@@ -1,4 +1,5 @@
-"""An event loop that runs nothing by itself: what was called soon runs when it is told to, and time stands still."""
+"""An event loop that runs nothing by itself: what was called soon runs when it is told to, and time stands still but
+where it is told to `ring`."""
 
 from __future__ import annotations
 
@@ -13,10 +14,11 @@ T = TypeVar("T")
 
 
 class SteppedLoop(asyncio.AbstractEventLoop):
-    """Enough of a loop for tasks and futures. No input or output, no threads, no timers."""
+    """Enough of a loop for tasks, futures and timers. No input or output, no threads."""
 
     def __init__(self) -> None:
         self._ready: deque[asyncio.Handle] = deque()
+        self._later: list[asyncio.TimerHandle] = []
         self.errors: list[str] = []
         """What nobody else has handled."""
 
@@ -37,6 +39,27 @@ class SteppedLoop(asyncio.AbstractEventLoop):
         handle = asyncio.Handle(callback, args, self, context)
         self._ready.append(handle)
         return handle
+
+    def call_later(  # type: ignore[override]
+        self, delay: float, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        handle = asyncio.TimerHandle(delay, callback, args, self, context)
+        self._later.append(handle)
+        return handle
+
+    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
+        if handle in self._later:
+            self._later.remove(handle)
+
+    @property
+    def waits(self) -> int:
+        """How many timers are armed."""
+        return len(self._later)
+
+    def ring(self) -> None:
+        """All timers that are armed are due."""
+        due, self._later = self._later, []
+        self._ready.extend(due)
 
     def create_future(self) -> asyncio.Future[Any]:
         return asyncio.Future(loop=self)

@@ -1,0 +1,107 @@
+"""What followers and leaders say to each other, as the twin of `FollowerRegistration` has it and as the bus has it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tenure.adapters.bus import acks
+from tenure.adapters.bus.envelopes import (
+    Ack,
+    Delivery,
+    Disconnect,
+    ForwardMessage,
+    Heartbeat,
+    Register,
+    ReplaceFollowerTarget,
+    ResolveAgentTarget,
+    Selector,
+)
+from tenure.adapters.bus.envelopes_shared import Place
+from tenure.adapters.bus.envelopes_shared import Target as WireTarget
+from tenure.adapters.bus.protocol import ProtocolIdentity
+from tenure.adapters.bus.wire import parse
+from tenure.adapters.fleet.identity import InstanceIdentity
+from tenure.adapters.fleet.wording import HELD, our_protocol
+from tenure.machines.follower_messages import Generation
+from tenure.models.follower_registration_state import Config, Msg
+
+STRANGER: Final = ProtocolIdentity(99, "another")
+"""Who is odd."""
+CHAT: Final = 0
+
+Sent = Register | Heartbeat | Disconnect | ResolveAgentTarget
+
+
+def number(value: Generation | None) -> int:
+    """A generation, or a thread, as the twin has it; 0 for none."""
+    return 0 if value is None else int(str(value).rpartition("/")[2])
+
+
+def thread(target: int) -> str | None:
+    """A thread as the machines compare it."""
+    return f"{CHAT}/{target}" if target else None
+
+
+def secret(lead: str) -> str:
+    """What a leader's requests, and its own, have to bring."""
+    return f"secret of {lead}"
+
+
+def protocol(config: Config, who: str) -> ProtocolIdentity:
+    """What `who` says of itself."""
+    return STRANGER if who in config.odd else our_protocol()
+
+
+def read(line: bytes) -> Sent:
+    """A request of a follower."""
+    request = parse(line)
+    assert isinstance(request, Register | Heartbeat | Disconnect | ResolveAgentTarget), request
+    return request
+
+
+def message(identity: InstanceIdentity, request: Sent, lead: str) -> Msg:
+    """A request of the follower `identity` to `lead`; to nobody where it brings another secret."""
+    to = lead if request.auth == secret(lead) else "?"
+    if not isinstance(request, Register):
+        kind = "beat" if isinstance(request, Heartbeat) else "goodbye" if isinstance(request, Disconnect) else "ask"
+        return Msg(kind, request.instance_id, number(request.registration_generation), to)
+    r = request.registration
+    keys = [identity.profile_key(), identity.own_profile_key()]
+    assert r.profile_key in keys, r.profile_key
+    gen = number(r.registration_generation) if request.request_id == r.registration_generation else -1
+    target = 0 if r.target is None else r.target.thread_id or 0
+    return Msg("register", r.instance_id, gen, to, r.session_generation or 0, r.profile_key == keys[1], target)
+
+
+def question(who: str, generation: Generation) -> ResolveAgentTarget:
+    """Something that a follower asks for."""
+    return ResolveAgentTarget(
+        request_id="", instance_id=who, selector=Selector(thread_name="x"), sent_at_ms=0,
+        registration_generation=str(generation),
+    )  # fmt: skip
+
+
+def answer(config: Config, request: Sent, m: Msg) -> Ack:
+    """The acknowledgement that `m` stands for."""
+    said = protocol(config, m.lead)
+    if isinstance(request, Register):
+        if m.ok:
+            return acks.registered(request, said, Place(target=WireTarget(CHAT, m.target)))
+        return acks.register_refused(request, said, HELD if m.held else "no")
+    if not m.ok:
+        return acks.refused(request, "no")
+    return acks.roster(request, ()) if m.kind == "beaten" else acks.done(request)
+
+
+def work(m: Msg, key: str) -> ForwardMessage | ReplaceFollowerTarget:
+    """What a leader sends; `key` is the profile's."""
+    auth, gen = secret(m.lead), str(m.gen)
+    if m.kind == "moved":
+        return ReplaceFollowerTarget(
+            request_id="w", auth=auth, recipient_instance_id=m.who, recipient_registration_generation=gen,
+            sent_at_ms=0, target=WireTarget(CHAT, m.target),
+        )  # fmt: skip
+    return ForwardMessage(
+        request_id="w", auth=auth, recipient_instance_id=m.who, recipient_registration_generation=gen, sent_at_ms=0,
+        delivery=Delivery(delivery_id="d", source_update_id=1, recipient_binding_key=key),
+    )  # fmt: skip

@@ -1,0 +1,251 @@
+"""Mutated drivers of the fleet turn the stage `bind` red, with a story that ends where the twin cannot go on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+import pytest
+
+from tenure.adapters.bus.envelopes import Ack
+from tenure.adapters.fleet import follower as verbs
+from tenure.adapters.fleet import follower_steps, follower_work
+from tenure.adapters.fleet.follower import Follower
+from tenure.adapters.verify.bind.explore import explore
+from tenure.adapters.verify.bind.follower_registration import BOUND
+from tenure.adapters.verify.bind.situations import Limits
+from tenure.machines import follower_messages as own
+from tenure.machines.follower import FOLLOWER
+
+Patch = pytest.MonkeyPatch
+LIMITS = Limits(20_000, 60)
+
+
+def _without(name: str) -> Callable[[Patch], None]:
+    """The follower's machine has not this guard or permit; the twin's has."""
+
+    def mutate(patch: Patch) -> None:
+        weak = FOLLOWER.without(name)
+        patch.setattr(follower_steps, "FOLLOWER", weak)
+        patch.setattr(follower_work, "FOLLOWER", weak)
+
+    return mutate
+
+
+def _offers(change: Callable[[Follower, Any], Any]) -> Callable[[Patch], None]:
+    """What the machine is told is another thing; nothing, where that is None."""
+
+    def mutate(patch: Patch) -> None:
+        original = Follower._offer
+
+        def offer(self: Follower, message: Any, link: Any = None) -> Any:
+            changed = change(self, message)
+            return original(self, message if changed is None else changed, link)
+
+        patch.setattr(Follower, "_offer", offer)
+
+    return mutate
+
+
+def _as_current(self: Follower, message: Any) -> Any:
+    """Whatever is answered is taken for an answer to the current registration."""
+    known = self.data.generation
+    answers = own.Answered | own.RegisterFailed | own.BeatAnswered | own.BeatFailed
+    return attrs.evolve(message, generation=known) if isinstance(message, answers) and known is not None else None
+
+
+def _keeps_calls(patch: Patch) -> None:
+    """What is given up is waited for all the same."""
+    patch.setattr(Follower, "_end_calls", lambda self, generation: None)
+
+
+def _abandons_in_silence(patch: Patch) -> None:
+    """The machine is not told that a call that was given up is over."""
+    original = Follower._perform
+
+    def perform(self: Follower, output: own.Output) -> None:
+        if isinstance(output, own.Abandon):
+            self._end_calls(output.generation)
+        else:
+            original(self, output)
+
+    patch.setattr(Follower, "_perform", perform)
+
+
+def _skips(output: type) -> Callable[[Patch], None]:
+    """What the machine asks for is not done."""
+
+    def mutate(patch: Patch) -> None:
+        original = Follower._perform
+
+        def perform(self: Follower, asked: own.Output) -> None:
+            if not isinstance(asked, output):
+                original(self, asked)
+
+        patch.setattr(Follower, "_perform", perform)
+
+    return mutate
+
+
+def _says(**more: Any) -> Callable[[Patch], None]:
+    """A registration that says something else of its follower."""
+
+    def mutate(patch: Patch) -> None:
+        original = Follower._registration
+        patch.setattr(Follower, "_registration", lambda self, *args: attrs.evolve(original(self, *args), **more))
+
+    return mutate
+
+
+def _mints_anew(patch: Patch) -> None:
+    """The request of a registration has another name than its generation."""
+    original = verbs.acknowledged
+
+    async def acknowledged(client: Any, path: str, request: Any, **more: Any) -> Any:
+        named = attrs.evolve(request, request_id="another") if isinstance(request, verbs.Register) else request
+        return await original(client, path, named, **more)
+
+    patch.setattr(verbs, "acknowledged", acknowledged)
+
+
+def _gives_up_once_held(patch: Patch) -> None:
+    """A profile that is held is not asked for under a key of its own."""
+
+    async def register(self: Follower, owner: Any, binding: Any, *, previous: Any = None) -> Any:
+        return await self._attempt(owner, binding, previous)
+
+    patch.setattr(Follower, "register", register)
+
+
+def _answers_at_once(patch: Patch) -> None:
+    """Registered, before the leader has heard of it."""
+
+    async def first_beat(self: Follower, generation: Any) -> Any:
+        self._answered_for = generation
+        return verbs.Accepted(generation, attrs.evolve(self.data.binding, target="0/9"))
+
+    patch.setattr(Follower, "_first_beat", first_beat)
+
+
+def _takes_all_work(patch: Patch) -> None:
+    """Work is taken without asking the machine."""
+    original = follower_work.step
+
+    def step(table: Any, phase: str, data: Any, message: Any) -> Any:
+        if isinstance(message, own.Deliver):
+            message = attrs.evolve(message, instance=data.instance, generation=data.generation)
+        return original(table, phase, data, message)
+
+    patch.setattr(follower_work, "step", step)
+
+
+def _takes_no_work(patch: Patch) -> None:
+    """Work for the registration that stands is refused."""
+
+    async def take(self: Follower, request: Any, peer: Any) -> Any:
+        return follower_work._refused(Ack(request_id=request.request_id, ok=False))
+
+    patch.setattr(Follower, "_take", take)
+
+
+def _forgets_the_thread(patch: Patch) -> None:
+    """A registration carries nothing."""
+    original = Follower._attempt
+    patch.setattr(Follower, "_attempt", lambda self, o, b, p: original(self, o, own.NOTHING_BOUND, p))
+
+
+def _tells_no_loss(patch: Patch) -> None:
+    """Who had a registration is not told that it is over."""
+    original = Follower._call_back
+    patch.setattr(
+        Follower, "_call_back", lambda self, what, call: None if what == "lost" else original(self, what, call)
+    )
+
+
+def _says_goodbye_of_another(patch: Patch) -> None:
+    """A goodbye that names no registration."""
+    original = Follower._say_goodbye
+    patch.setattr(Follower, "_say_goodbye", lambda self, link: original(self, attrs.evolve(link, generation="7")))
+
+
+def _asks_for_another(patch: Patch) -> None:
+    """An ask under a registration of its own making."""
+    original = Follower.ask
+    patch.setattr(Follower, "ask", lambda self, build, **more: original(self, lambda generation: build("7"), **more))
+
+
+def _says_gone(patch: Patch) -> None:
+    """A goodbye that is refused, or has no answer, counts as confirmed."""
+    original = Follower.disconnect
+
+    async def disconnect(self: Follower) -> Any:
+        answer = await original(self)
+        await asyncio.sleep(0)
+        return answer if answer == "there is no registration to end" else True
+
+    patch.setattr(Follower, "disconnect", disconnect)
+
+
+def _hangs_on(patch: Patch) -> None:
+    """A stop ends nothing."""
+
+    async def stop(self: Follower) -> None:
+        await self._receiver.stop()
+
+    patch.setattr(Follower, "stop", stop)
+
+
+FOLLOWERS: dict[str, tuple[Callable[[Patch], None], str]] = {
+    "takes two registrations at a time": (_abandons_in_silence, "ends"),
+    "takes any answer for its own": (_offers(_as_current), "channel"),
+    "keeps calls that it gave up": (_keeps_calls, "ends"),
+    "does not beat": (_skips(own.SendHeartbeat), "channel"),
+    "tells no loss": (_tells_no_loss, "channel"),
+    "works with whom it does not understand": (_without("leader_compatible"), "foreign"),
+    "is registered by a refusal": (_without("accepted"), "strangers"),
+    "piles up heartbeats": (_without("one_beat_at_a_time"), "channel"),
+    "is registered when a heartbeat is refused": (_without("beat_accepted"), "channel"),
+    "hears heartbeats of others": (_without("beat_is_mine"), "channel"),
+    "is gone when nobody confirmed it": (_without("goodbye_confirmed"), "channel"),
+    "registers a session that is over": (_without("session_ends_registration"), "asks"),
+    "takes what another registration was sent": (_without("route_is_mine"), "asks"),
+    "has no key of its own": (_without("own_key_when_held"), "shell"),
+    "does not use its own key": (_gives_up_once_held, "shell"),
+    "asks for its shell's key again": (_says(profile_key="manual:1:start:1"), "shell"),
+    "names another generation": (_says(registration_generation="7"), "ends"),
+    "names another session": (_says(session_generation=9), "ends"),
+    "mints a request anew": (_mints_anew, "ends"),
+    "is registered before it is heard": (_answers_at_once, "ends"),
+    "takes all work": (_takes_all_work, "asks"),
+    "takes no work": (_takes_no_work, "asks"),
+    "forgets its thread": (_forgets_the_thread, "channel"),
+    "says goodbye of another registration": (_says_goodbye_of_another, "channel"),
+    "asks as another registration": (_asks_for_another, "asks"),
+    "says that it is gone": (_says_gone, "channel"),
+    "does not stop": (_hangs_on, "reload"),
+}
+
+
+@pytest.mark.parametrize("name", FOLLOWERS)
+def test_a_follower_that_does_otherwise_is_found(name: str, monkeypatch: Patch) -> None:
+    """Each is a behaviour that `FollowerSteps` does not have, or tells somebody what is not so."""
+    mutate, config = FOLLOWERS[name]
+    mutate(monkeypatch)
+
+    found = explore(BOUND[f"follower-{config}"].binding(), LIMITS)
+
+    assert found.story, f"nothing was found in {found.situations} situations ({found.limit})"
+
+
+SMALL = [name for name, bound in BOUND.items() if not bound.thorough and bound.least < 5_000]
+
+
+@pytest.mark.parametrize("config", SMALL)
+def test_the_drivers_as_they_are_are_green(config: str) -> None:
+    """The same without a mutation, with as many situations as the stage asks for."""
+    found = explore(BOUND[config].binding(), LIMITS)
+
+    assert ((), "") == (found.story, found.limit)
+    assert BOUND[config].least <= found.situations
