@@ -45,8 +45,9 @@ def join(
     The first to come leads; the others register with it and have slots, A to Z. When the leader dies the smallest slot
     leads next, and the others register with it, each with the slot and the name it had.
 
-    Exit status: 128 + N when signal N ended it (SIGINT, SIGTERM, SIGHUP: it leaves in order); 2 usage, or something
-    that a person has to mend.
+    Exit status: 128 + N when signal N ended it (SIGINT, SIGTERM, SIGHUP, or SIGPIPE where nobody reads: it leaves in
+    order); 2 usage, or something that a person has to mend before it can be a member for the first time. Later it waits
+    until that is mended.
     """
     from tenure.adapters.files.directory import agent_directory, registry_key
     from tenure.adapters.files.host import real_ports

@@ -8,6 +8,9 @@ name through all of it (locks.md 12, bus.md b).
 Which of the two it is, and what comes next, is decided by the machine of `tenure.machines.succession`, which `course`
 drives. Everything runs on one event loop, file work in threads. Each await of a caller may be cancelled: what the
 member is goes on without the caller.
+
+A loop that is blocked keeps the lease all the same, since threads renew it, and its followers wait: what takes long
+belongs into a thread.
 """
 
 from __future__ import annotations
@@ -16,7 +19,6 @@ import asyncio
 from collections.abc import Callable
 from types import TracebackType
 from typing import Final
-from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from tenure.adapters.bus.endpoint_paths import endpoint_path, leader_path
 from tenure.adapters.bus.identities import new_secret
@@ -24,7 +26,7 @@ from tenure.adapters.errors import TenureError
 from tenure.adapters.files.directory import AgentDirectory, registry_key
 from tenure.adapters.files.host import real_ports
 from tenure.adapters.files.lease import LeaseRuntime, NotOwner
-from tenure.adapters.files.process_state import ProcessState, process_state
+from tenure.adapters.files.process_state import ProcessState
 from tenure.adapters.files.timings import DEFAULT, Timings
 from tenure.adapters.fleet.course import Course
 from tenure.adapters.fleet.follower import Deliver, Follower
@@ -33,6 +35,7 @@ from tenure.adapters.fleet.leader import Leader
 from tenure.adapters.fleet.mending import needs_a_person
 from tenure.adapters.fleet.moves import MemberMoves
 from tenure.adapters.fleet.provisioning import LocalProvisioning, Provisioning
+from tenure.adapters.fleet.residents import settle_in, settle_out
 from tenure.adapters.fleet.roles import Following, Leading, Left, MemberStatistics, Role, Seeking
 from tenure.adapters.fleet.succession_events import SuccessionEvents
 from tenure.adapters.fleet.telling import Teller
@@ -51,8 +54,6 @@ the death of this process is seen."""
 
 _NO_LOOKS: Final = ("idle", "electing", "starting", "leading")
 """Phases in which nothing is looked for."""
-_HERE: Final[WeakKeyDictionary[ProcessState, WeakValueDictionary[tuple[str, str], Member]]] = WeakKeyDictionary()
-"""The members of a process, by registry and key. One process is one member of a fleet: it has one lease there."""
 
 
 class Member:
@@ -199,13 +200,21 @@ class Member:
         """The fencing token, where it leads and its lease holds by its own clock; None otherwise. Reads no file."""
         return self._leadership.may_send() if self.phase == "leading" else None
 
+    @property
+    def runs(self) -> bool:
+        """It was entered, and the event loop that it was entered on is still there."""
+        return self._loop is not None and not self._loop.is_closed()
+
     def statistics(self) -> MemberStatistics:
         """What this member has done so far."""
         return self.course.counts.statistics(self.phase, self.available, self._watch.looks)
 
     async def __aenter__(self) -> Member:
         """Raises TenureError where this process is a member already, and for a member that was one before."""
-        self._settle_in()
+        if self._loop is not None:
+            raise TenureError("a member joins and leaves once; make a new one")
+        self._refuse_forked()
+        settle_in(self._process, self.directory, self.lease.key, self)
         self._loop = asyncio.get_running_loop()
         self._work.bind(self._loop)
         await self._leadership.__aenter__()
@@ -324,7 +333,7 @@ class Member:
                 await close()
             except Exception as error:
                 self._fault(error)
-        self._settle_out()
+        settle_out(self._process, self.directory, self.lease.key, self)
         self._over = True
         self._announce()
         return why
@@ -350,28 +359,7 @@ class Member:
     def _fault(self, error: BaseException) -> None:
         tell(self.ports, "fleet", "fault", error=f"{type(error).__name__}: {error}")
 
-    # -- one member of a process --------------------------------------------------------------------------------------
-
-    def _settle_in(self) -> None:
-        if self._loop is not None:
-            raise TenureError("a member joins and leaves once; make a new one")
-        self._refuse_forked()
-        here, where = self._neighbours(), (self.directory.registry, self.lease.key)
-        other = here.get(where)
-        if other is not None and not (other._loop is None or other._loop.is_closed()):
-            raise TenureError(
-                f"{self.directory.root}: this process is a member of this fleet already ({other.lease.key}); "
-                "have that one leave first"
-            )
-        here[where] = self
-
-    def _settle_out(self) -> None:
-        here, where = self._neighbours(), (self.directory.registry, self.lease.key)
-        if here.get(where) is self:
-            del here[where]
-
-    def _neighbours(self) -> WeakValueDictionary[tuple[str, str], Member]:
-        return _HERE.setdefault(process_state() if self._process is None else self._process, WeakValueDictionary())
+    # -- where it may be used -----------------------------------------------------------------------------------------
 
     def _ready(self) -> None:
         self._refuse_forked()
