@@ -408,9 +408,9 @@ def test_leaving_at_every_await_of_a_fleet(tmp_path: Path) -> None:
 
 
 def test_the_loop_is_closed(tmp_path: Path) -> None:
-    """A member whose loop ended without it stops keeping its lease, and the process may be a member again."""
-    village = Village(tmp_path)
-    life = village.life(101)
+    """A member whose loop ended without it stops keeping its lease, and the same process may be a member again."""
+    village, mine = Village(tmp_path), ProcessState()
+    life = village.life(101, process=mine)
 
     async def begin() -> None:
         await life.member.__aenter__()
@@ -419,13 +419,14 @@ def test_the_loop_is_closed(tmp_path: Path) -> None:
     asyncio.run(begin())
 
     async def again() -> None:
-        other = village.life(102)
+        other = village.life(101, process=mine)
         async with other.member as member:
             await member.join()
-            await other.leads()
-        village.lives.clear()
+            assert (await other.leads()).epoch == 2
 
-    asyncio.run(again())
+    run(again())
     assert life.member._leadership.phase != "active"
     life.member._leadership.lead.close()
+    for executor in (life.member._leadership._files, life.member._watch._files):
+        executor.shutdown()
     life.member.leader._open.endpoint._listening.close()  # type: ignore[union-attr]
