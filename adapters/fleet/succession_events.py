@@ -39,12 +39,12 @@ class SuccessionEvents:
 
     `observed` is the machine after the step (`phase`, `leader`, `endpoint`, `roster`, `session`, `deferred`, and the
     `binding` as thread, slot and name), and for a step that follows a look what the look showed: `lease`, the `owner`
-    (its instance; its pid where the entry names none; null for nobody) and the number of the `published` endpoint.
-    Numbers of endpoints are this member's own.
+    (null for nobody) and the number of the `published` endpoint. Owners and leaders are exact entries,
+    ``INSTANCE#EPOCH``; numbers of endpoints are this member's own.
     """
 
     def __init__(self, ports: Ports, identity: InstanceIdentity, owner: Callable[[int], str | None]) -> None:
-        """`owner` names the instance behind the number of an entry."""
+        """`owner` names the entry behind a number."""
         self._recorder = ports.recorder
         self._node = node(identity)
         self._owner = owner

@@ -95,9 +95,10 @@ class RegistryWatch:
         """What the last look saw."""
 
     def named(self, number: int) -> str | None:
-        """The instance behind the number of an entry, or its pid; None for one that was forgotten."""
+        """The entry of that number as ``INSTANCE#EPOCH`` (or the pid, where it names no instance); None for one that
+        was forgotten."""
         entry = self.entries.get(number)
-        return None if entry is None else entry.instance_id or str(entry.pid)
+        return None if entry is None else f"{entry.instance_id or entry.pid}#{entry.leader_epoch}"
 
     async def look(self) -> Seen:
         """Look now. Raises nothing but a cancellation: what cannot be seen is unknown."""

@@ -145,12 +145,6 @@ class FollowerRegistrations(Instance[State]):
     def spelled(self, action: str, args: Args) -> tuple[Args, ...]:
         return (args,)
 
-    def successors(self, state: State, action: str, args: Args) -> tuple[State, ...]:
-        after = super().successors(state, action, args)
-        if action not in LEADING:
-            return after
-        return tuple(self.fresh(self.here.aware(s, str(args[0]))) for s in after)
-
     def agrees(self, before: State, after: State, label: Label, args: Args) -> bool:
         if label.action in LEADING:
             route = after.route[label.node]

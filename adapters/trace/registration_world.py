@@ -134,7 +134,7 @@ class World(FollowerRegistration):
             "Leave": lambda s, p, said: self.does(s, p, own.Leave()),
             "Session": lambda s, p, said: self.does(s, p, own.SessionChanged(said.session)),
             "Ask": lambda s, p, said: self.does(s, p, own.Ask(0)),
-            "Succeed": self.succeeds, "Close": lambda s, x, said: self.routed(s, x, lead.Close()),
+            "Succeed": self.succeeds, "Close": self.closes,
             "HearRegister": self.hears_register, "Provisioned": self.provisioned,
             "ProvisionFails": lambda s, x, said: self.routed(s, x, lead.ProvisionFailed(said.who, said.gen)),
             "Refresh": self.asked("beat"), "Perform": self.asked("ask"), "HearGoodbye": self.asked("goodbye"),
@@ -220,13 +220,20 @@ class World(FollowerRegistration):
         draft.intents = said.intents
         if not self.watched:
             draft.epoch = x
+        elif state.epoch != x and _unaware(x) not in state.harm:
+            return
         opened = lead.Open(x, tuple(lead.Intent(i.who, i.gen, i.key, i.target) for i in said.intents))
         if not isinstance(self._hear(draft, x, opened), Refused):
             yield draft.state()
 
+    def closes(self, state: State, x: str, said: Said) -> Iterable[State]:
+        """It serves no more."""
+        for after in self.routed(state, x, lead.Close()):
+            yield attrs.evolve(after, harm=after.harm - {_unaware(x)})
+
     def _epochs(self, state: State, x: str, said: Said) -> Iterable[str | None]:
-        """Under which epoch the leader may take itself to be: that of now; or still its own, if it looked before
-        another owned, and had no step since."""
+        """Under which epoch the leader may take itself to be: that of now; or still its own, if it owned since it
+        opened, and looked then."""
         if "leads_here" in said.guards:
             return (None,)
         now = None if state.epoch == NONE else state.epoch
@@ -353,10 +360,6 @@ class World(FollowerRegistration):
         """Nobody does."""
         if state.epoch == x:
             yield attrs.evolve(state, epoch=NONE, harm=state.harm | {_unaware(x)})
-
-    def aware(self, state: State, x: str) -> State:
-        """Whatever it does next, it has looked again."""
-        return attrs.evolve(state, harm=state.harm - {_unaware(x)}) if _unaware(x) in state.harm else state
 
     def dies(self, state: State, p: str) -> Iterable[State]:
         """Its process is gone."""

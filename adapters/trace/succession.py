@@ -42,8 +42,6 @@ from tenure.models.succession_state import (
     Node,
     State,
     Taken,
-    is_over,
-    owns,
 )
 from tenure.models.world import Action, FrozenMap
 
@@ -57,19 +55,37 @@ _MADE: Final[Mapping[str, Callable[[Look], own.Happening]]] = {
 }
 STATES: Final = frozenset({"elsewhere", "stale", "inactive", "here", "unknown"})
 SERVING: Final = frozenset({"starting", "leading"})
+ALONE: Final = frozenset({"Hear", "NotAnswered", "ElectFails", "WorkFails", "ChangeSession", "Stop"})
+"""What a member was told whatever stands in the registry: a look that was told later may have been made before it."""
 SHARED: Final = frozenset({*WRITES, "Die", "Expire"})
 """What changes more than one member's own."""
+
+
+def who(entry: str) -> str:
+    """The owner of an entry."""
+    return entry.rpartition("#")[0] or entry
+
+
+def is_over(state: State) -> bool:
+    """The lease of the owner has passed, or its process is dead."""
+    return state.entry.owner != NOBODY and (state.entry.passed or state.proc[who(state.entry.owner)] == "dead")
+
+
+def owns(state: State, p: str) -> bool:
+    """Its lease is live."""
+    return who(state.entry.owner) == p and not state.entry.passed
 
 
 class Members(Succession):
     """The twin, with members and leaders under the names of a trace."""
 
-    def __init__(self, config: Config, strangers: Sequence[str], process: Mapping[str, str]) -> None:
+    def __init__(self, config: Config, entries: Sequence[str], process: Mapping[str, str]) -> None:
+        """`entries`: the exact owners that were seen, ``OWNER#EPOCH``."""
         super().__init__(config)
-        self.strangers = tuple(strangers)
+        self.entries = tuple(entries)
+        self.strangers = tuple(dict.fromkeys(x for e in entries if (x := who(e)) not in config.followers))
         self.process = process
-        everybody = (NOBODY, *config.followers, *strangers)
-        self.names = dict(enumerate(everybody))
+        self.names = dict(enumerate((NOBODY, *entries)))
         self.numbers = {name: number for number, name in self.names.items()}
         self.threads: dict[str, Thread] = {NOBODY: NOTHING_BOUND}
         self.memory_of = self._memory_of
@@ -134,7 +150,7 @@ class Members(Succession):
             return look.state == "inactive"
         if is_over(state):
             return look.state == "stale"
-        return look.state == ("here" if self.process.get(owner) == self.process[p] else "elsewhere")
+        return look.state == ("here" if self.process.get(who(owner)) == self.process[p] else "elsewhere")
 
     def hears(self, state: State, p: str, message: own.Happening) -> Iterable[State]:
         """The member takes what is believed."""
@@ -145,7 +161,7 @@ class Members(Succession):
         call, lead = state.call[p], state.entry.owner
         if (call.kind, call.to) != ("register", leader) or lead != leader or is_over(state):
             return
-        if leader in state.node and state.node[leader].phase not in SERVING:
+        if who(leader) in state.node and state.node[who(leader)].phase not in SERVING:
             return
         yield self._answer(state, p, own.Registered(self.numbers[leader], thread))
 
@@ -189,22 +205,26 @@ class Members(Succession):
 
     # -- what owners do -----------------------------------------------------------------------------------------------
 
-    def takes(self, state: State, x: str) -> Iterable[State]:
+    def takes(self, state: State, x: str, entry: str) -> Iterable[State]:
         """It is written into the registry: a member by the election that it stands for."""
         if x in state.node:
             if state.call[x].kind == "elect" and self._exact(state, x):
-                yield attrs.evolve(state, entry=Entry(x), call=state.call.set(x, Call("won")))
+                yield attrs.evolve(state, entry=Entry(entry), call=state.call.set(x, Call("won")))
         else:
-            yield attrs.evolve(state, entry=Entry(x))
+            yield attrs.evolve(state, entry=Entry(entry))
 
-    def keeps(self, state: State, x: str) -> Iterable[State]:
+    def _exact(self, state: State, p: str) -> bool:
+        """As `LeaderElection` has it: where nobody owns any more, nobody is replaced."""
+        return state.entry.owner in (NOBODY, state.call[p].to) and (state.entry.owner == NOBODY or is_over(state))
+
+    def keeps(self, state: State, x: str, entry: str) -> Iterable[State]:
         """It refreshes its lease, which has not passed."""
-        if state.entry.owner == x and not is_over(state):
+        if state.entry.owner == entry and not is_over(state):
             yield state
 
-    def lets_go(self, state: State, x: str) -> Iterable[State]:
+    def lets_go(self, state: State, x: str, entry: str) -> Iterable[State]:
         """Its entry is removed."""
-        if state.entry.owner == x:
+        if state.entry.owner == entry:
             yield attrs.evolve(state, entry=NO_ENTRY)
 
     def expire(self, state: State) -> Iterable[State]:
@@ -239,10 +259,10 @@ class Successions(Instance[State]):
     reorders = False
     """What a step rests on that others change is in the registry, whose writes are pinned; and a look may be late."""
 
-    def __init__(self, nodes: Mapping[str, str], strangers: Sequence[str], title: str) -> None:
+    def __init__(self, nodes: Mapping[str, str], entries: Sequence[str], title: str) -> None:
         """`nodes`: the process of each member."""
         config = Config(tuple(nodes), frozenset(nodes), frozenset(), BUDGET)
-        self.members = Members(config, strangers, nodes)
+        self.members = Members(config, entries, nodes)
         super().__init__(self.members, title)
         self.actions = dict(self.members.steps_of())
         self.nodes = nodes
@@ -253,15 +273,16 @@ class Successions(Instance[State]):
     @classmethod
     def of(cls, events: Sequence[Event], title: str, pool: dict[Hashable, object]) -> Successions:
         nodes = {e.node: e.process for e in events if e.action not in WRITES}
-        known = {instance_of(node) for node in nodes}
-        writers = dict.fromkeys(x for e in events if e.action in WRITES and (x := instance_of(e.node)) not in known)
-        strangers = dict(writers)
+        known = {instance_of(node): node for node in nodes}
+        entries: dict[str, None] = {}
         for event in events:
+            if event.action in WRITES:
+                entries[_entry(event, known)] = None
             for said in (event.observed.get("owner"), event.observed.get("leader"), event.args.get("leader")):
-                if isinstance(said, str) and said not in known:
-                    strangers[said] = None
-        found = cls(nodes, list(strangers), title)
-        found.writers = frozenset(writers)
+                if isinstance(said, str):
+                    entries[_named(said, known)] = None
+        found = cls(nodes, list(entries), title)
+        found.writers = frozenset(who(_entry(event, known)) for event in events if event.action in WRITES)
         return found
 
     @classmethod
@@ -272,13 +293,13 @@ class Successions(Instance[State]):
         return event.node.removeprefix("=").partition("/")[0]
 
     def name(self, said: object) -> str:
-        """Whom the trace means."""
-        return NOBODY if said is None else self.known.get(str(said), str(said))
+        """The entry that the trace means."""
+        return NOBODY if said is None else _named(str(said), self.known)
 
     def label(self, event: Event, binding: Binding) -> Label:
         if event.action in WRITES:
-            node = self.name(instance_of(event.node))
-            return Label(node, event.action, (), NOT_SAID, NOT_SAID, "")
+            entry = _entry(event, self.known)
+            return Label(who(entry), event.action, (("entry", entry),), NOT_SAID, NOT_SAID, "")
         seen = event.observed
         roster, bound = seen.get("roster"), seen.get("binding")
         thread = _thread(bound)
@@ -336,12 +357,14 @@ class Successions(Instance[State]):
         elif label.action == "Answered":
             yield from self._comes(state, str(dict(label.args)["leader"]), ended)
         elif label.action == "Denied":
-            for other in self.members.strangers:
-                yield from self._comes(state, other, ended)
+            waits = [p for p, call in state.call.items() if call.kind == "elect" and p != label.node]
+            for entry in self.members.entries:
+                if who(entry) in waits or who(entry) in self.members.strangers:
+                    yield from self._comes(state, entry, ended)
         if owner == NOBODY or is_over(state) or label.action in (KEEPS, LETS_GO):
             return
-        if self._over(owner, ended):
-            yield Hidden(2, "Die", (owner,))
+        if self._over(who(owner), ended):
+            yield Hidden(2, "Die", (who(owner),))
         if label.action in (*LOOKS, TAKES, "Denied"):
             yield Hidden(4, "Expire", ())
 
@@ -350,13 +373,13 @@ class Successions(Instance[State]):
         owner = state.entry.owner
         if wanted == owner:
             return
-        if wanted == NOBODY or wanted in state.node:
-            if self._over(owner, ended):
-                yield Hidden(3, LETS_GO, (owner,))
-            if wanted != NOBODY and self._over(wanted, ended):
-                yield Hidden(3, TAKES, (wanted,))
-        elif wanted not in self.writers:
-            yield Hidden(6, TAKES, (wanted,))
+        if wanted == NOBODY or who(wanted) in state.node:
+            if owner != NOBODY and self._over(who(owner), ended):
+                yield Hidden(3, LETS_GO, (who(owner), owner))
+            if wanted != NOBODY and self._over(who(wanted), ended):
+                yield Hidden(3, TAKES, (who(wanted), wanted))
+        elif who(wanted) not in self.writers:
+            yield Hidden(6, TAKES, (who(wanted), wanted))
 
     def _over(self, x: str, ended: frozenset[str]) -> bool:
         """What it did last may not be in the trace."""
@@ -368,6 +391,9 @@ class Successions(Instance[State]):
 
     def reads(self, label: Label) -> bool:
         return label.action not in SHARED
+
+    def local(self, label: Label) -> bool:
+        return label.action in ALONE
 
     def part(self, state: State, node: str) -> object:
         return state.node[node], state.call[node], state.timer[node], state.record[node]
@@ -398,6 +424,17 @@ class Successions(Instance[State]):
             f"{p} {_told(n, state.call[p])}" for p, n in state.node.items() if n.phase not in ("idle", "ended")
         )
         return f"owner {owner}{passed}; {said}"
+
+
+def _named(said: str, known: Mapping[str, str]) -> str:
+    """``INSTANCE#EPOCH`` with the node of the instance, if that records."""
+    instance, mark, epoch = said.rpartition("#")
+    return f"{known.get(instance, instance)}{mark}{epoch}"
+
+
+def _entry(event: Event, known: Mapping[str, str]) -> str:
+    """The entry that an owner wrote, refreshed or removed."""
+    return _named(f"{instance_of(event.node)}#{event.tenure}", known)
 
 
 def _told(node: Node, call: Call) -> str:
