@@ -101,7 +101,7 @@ class SuccessionChart(StateMachine):
         following.to(registering, cond=[*ASK, "another_leader"], on="register_anew")
         | following.to(electing, cond=STAND, on="elect_instead")
         | following.to(deferring, cond=DEFER, on="wait_instead")
-        | registering.to(registering, cond=["look_outranks_call", *ASK, "another_leader"], on="register_anew")
+        | registering.to(registering, cond=["look_outranks_call", *ASK, "something_new"], on="register_anew")
         | registering.to(electing, cond=["look_outranks_call", *STAND], on="elect_instead")
         | registering.to(deferring, cond=["look_outranks_call", *DEFER], on="wait_instead")
         | grace.to(registering, cond=[*ASK, "something_new"], on="register")
@@ -195,8 +195,9 @@ class SuccessionChart(StateMachine):
     @staticmethod
     @guard(Law.LATE_IS_NOTHING)
     def something_new(data: Memory, message: Saw) -> bool:
-        """Late is nothing: a wait ends early for another leader or for an endpoint that was not there. Without it
-        every look is a retry, and a leader that refuses is asked without a pause."""
+        """Late is nothing: a wait, and a call that does not answer, end early for another leader or for an endpoint
+        that was not there: a winner is seen before its endpoint is, and until then one that hangs accepts what is sent
+        to it. Without it every look is a retry, and a leader that refuses is asked without a pause."""
         look = message.look
         return look.owner != data.leader or (look.endpoint != 0 and look.endpoint != data.endpoint)
 

@@ -49,6 +49,7 @@ from tenure.models.succession_state import (
     Taken,
     memory_of,
     node_of,
+    published,
 )
 from tenure.models.world import Action, Fair, FrozenMap, LeadsTo, Strength, World, permission, prohibition, taken
 
@@ -143,7 +144,8 @@ class Fleet(World[State]):
     # -- the three machines of a process ------------------------------------------------------------------------------
 
     def _look(self, state: State, p: str) -> own.Look:
-        owner, endpoint = state.entry.owner, int(state.serving)
+        owner = state.entry.owner
+        endpoint = published(state.serving, owner, state.proc)
         if owner == "none":
             return own.Look("inactive", 0, endpoint)
         if is_over(state):

@@ -17,6 +17,7 @@ from tenure.machines.laws import Law
 from tenure.machines.succession import SUCCESSION
 from tenure.machines.succession_messages import Elect, Look, MoveBinding, Register, RestoreBinding
 from tenure.models.succession_state import (
+    ASTRAY,
     BOUND,
     GONE,
     INVARIANTS,
@@ -39,7 +40,9 @@ from tenure.models.succession_state import (
     memory_of,
     node_of,
     owns,
+    published,
     reachable,
+    stalls,
     up,
 )
 from tenure.models.world import Action, Fair, FrozenMap, LeadsTo, Strength, World, prohibition, taken
@@ -152,7 +155,7 @@ class Succession(World[State]):
         if not state.readable:
             return Look("unknown")
         owner = state.entry.owner
-        endpoint = int(state.serving)
+        endpoint = published(state.serving, owner, state.proc)
         if owner == "none":
             return Look("inactive", 0, endpoint)
         if is_over(state):
@@ -254,23 +257,29 @@ class Succession(World[State]):
 
     def _answered(self, state: State, p: str) -> Iterable[State]:
         to = state.call[p].to
-        if not self._asks(state, p, "register") or not reachable(state, to):
+        if not self._asks(state, p, "register") or not self._hears(state, p, to):
             return ()
         after = self._answer(state, p, self._taken_by(state, p, to))
         return (attrs.evolve(after, route=after.route.set(p, True)),)
 
-    def _unreachable(self, state: State, x: str) -> bool:
+    def _hears(self, state: State, p: str, to: str) -> bool:
+        """The call of `p` has come to its leader, and not to one before it that hangs."""
+        return reachable(state, to) and state.node[p].endpoint != ASTRAY
+
+    def _unreachable(self, state: State, p: str, x: str) -> bool:
+        if state.node[p].endpoint == ASTRAY:
+            return not stalls(state.entry.owner, state.proc)
         return x == "none" or (state.proc[x] != "hung" and not reachable(state, x))
 
     def _not_answered(self, state: State, p: str) -> Iterable[State]:
         to = state.call[p].to
-        if not self._asks(state, p, "register") or not self._unreachable(state, to):
+        if not self._asks(state, p, "register") or not self._unreachable(state, p, to):
             return ()
         return (self._answer(state, p, own.RegisterFailed(NUMBERS[to])),)
 
     def _refused(self, state: State, p: str) -> Iterable[State]:
         to = state.call[p].to
-        if not self._asks(state, p, "register") or not reachable(state, to):
+        if not self._asks(state, p, "register") or not self._hears(state, p, to):
             return ()
         return self._spent(self._answer(state, p, own.RegisterFailed(NUMBERS[to])), "refuse")
 

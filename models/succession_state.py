@@ -85,6 +85,8 @@ BOUND: Final = {
     p: {"own": Binding(number, SLOTS.get(p), p), "new": Binding(9, SLOTS.get(p), p), "none": NOTHING_BOUND}
     for p, number in NUMBERS.items()
 }
+ASTRAY: Final = 2
+"""The number of an endpoint that is not the owner's."""
 NO_CALL: Final = Call()
 NO_ENTRY: Final = Entry()
 GONE: Final = Node("ended", "none", 0, frozenset(), 0, False, "none")
@@ -140,6 +142,16 @@ def healthy(state: State, p: str) -> bool:
 def reachable(state: State, x: str) -> bool:
     """`x` leads, and answers at its endpoint."""
     return x == state.entry.owner and is_leading(state) and up(state, x) and state.serving
+
+
+def stalls(owner: str, proc: Mapping[str, str]) -> bool:
+    """One that does not own the entry hangs: until the owner has published its endpoint, that of this one is found."""
+    return any(is_ == "hung" and x != owner for x, is_ in proc.items())
+
+
+def published(serving: bool, owner: str, proc: Mapping[str, str]) -> int:
+    """What stands at the leader's endpoint: 0 nothing, 1 the owner, `ASTRAY` one before it that hangs."""
+    return 1 if serving else ASTRAY if stalls(owner, proc) else 0
 
 
 def able(state: State, p: str) -> bool:

@@ -165,7 +165,7 @@ Spec == Init /\ [][Next]_vars /\ Fairness
 Phases == {"idle", "registering", "following", "grace", "deferring", "electing", "starting", "leading", "waiting", "ended"}
 Owners == Followers \cup {"L", "none"}
 TypeOK ==
-    /\ node \in [Followers -> [phase : Phases, leader : Owners, endpoint : 0..1, roster : {{}, Slotted}, session : 0..2,
+    /\ node \in [Followers -> [phase : Phases, leader : Owners, endpoint : 0..2, roster : {{}, Slotted}, session : 0..2,
                                deferred : BOOLEAN, bound : {"own", "new", "none"}]]
     /\ call \in [Followers -> [kind : {"none", "register", "elect", "won"}, to : Owners, live : BOOLEAN]]
     /\ late \in [Followers -> Owners] /\ timer \in [Followers -> {"off", "armed", "due"}]

@@ -55,7 +55,10 @@ Sight(p) ==
     ELSE IF Over THEN "stale"
     ELSE IF entry.owner = p THEN "here" ELSE "elsewhere"
 Seen == IF readable THEN entry.owner ELSE "none"
-Published == IF readable /\ serving THEN 1 ELSE 0
+(* Until a winner has published its endpoint, that of one before it that hangs is found there: it accepts, and says      *)
+(* nothing.                                                                                                             *)
+Stalls == \E x \in Followers \cup {"L"} : x # entry.owner /\ proc[x] = "hung"
+Published == IF ~readable THEN 0 ELSE IF serving THEN 1 ELSE IF Stalls THEN 2 ELSE 0
 
 Session(p) == Guard("session_is_live", node[p].session # 0)
 Lives(p) == Guard("leader_lives", Sight(p) = "elsewhere")
@@ -108,7 +111,7 @@ Hiccup(p) == Loses(p) /\ Healthy(p) /\ Spend("hiccup") /\ UNCHANGED <<record, ro
 (* A look, at any time.  It outranks a call that does not answer. *)
 Looks(p) ==
     CASE node[p].phase = "following" -> Decide(p, Another(p), FALSE)
-      [] node[p].phase = "registering" -> Permit("look_outranks_call", TRUE) /\ Decide(p, Another(p), FALSE)
+      [] node[p].phase = "registering" -> Permit("look_outranks_call", TRUE) /\ Decide(p, New(p), FALSE)
       [] node[p].phase = "grace" -> Decide(p, New(p), FALSE)
       [] node[p].phase = "deferring" -> Session(p) /\ Lives(p) /\ Register(p)
       [] node[p].phase = "waiting" -> Session(p) /\ Lives(p) /\ New(p) /\ Register(p)
@@ -147,9 +150,11 @@ Follow(p) ==
                             ![p].bound = IF @ = "own" THEN "own" ELSE "new"]
     /\ timer' = [timer EXCEPT ![p] = "off"] /\ NoMore(p)
 
+(* The call of p has gone to the endpoint of one before. *)
+Astray(p) == node[p].endpoint = 2
 (* The leader takes p, and gives it what it carries. *)
 Answered(p) ==
-    /\ Asks(p, {"register"}) /\ call[p].to = entry.owner /\ Leading /\ Up(entry.owner) /\ serving
+    /\ Asks(p, {"register"}) /\ call[p].to = entry.owner /\ Leading /\ Up(entry.owner) /\ serving /\ ~Astray(p)
     /\ Follow(p) /\ route' = [route EXCEPT ![p] = TRUE]
     /\ UNCHANGED <<late, record, proc, entry, serving, readable, budget>>
 
@@ -158,9 +163,11 @@ CallFails(p) ==
 (* Nobody answers; but a process that hangs accepts the call, and says nothing. *)
 Unreachable(x) ==
     IF x = "none" THEN TRUE ELSE proc[x] # "hung" /\ ~(x = entry.owner /\ Leading /\ Up(x) /\ serving)
-NotAnswered(p) == Asks(p, {"register"}) /\ Unreachable(call[p].to) /\ CallFails(p) /\ UNCHANGED <<record, outside>>
+NotAnswered(p) ==
+    /\ Asks(p, {"register"}) /\ IF Astray(p) THEN ~Stalls ELSE Unreachable(call[p].to)
+    /\ CallFails(p) /\ UNCHANGED <<record, outside>>
 Refused(p) ==
-    /\ Asks(p, {"register"}) /\ ~Unreachable(call[p].to) /\ Up(call[p].to) /\ Spend("refuse")
+    /\ Asks(p, {"register"}) /\ ~Unreachable(call[p].to) /\ Up(call[p].to) /\ ~Astray(p) /\ Spend("refuse")
     /\ CallFails(p)
     /\ UNCHANGED <<late, record, route, proc, entry, serving, readable>>
 

@@ -103,6 +103,19 @@ def test_a_reloaded_endpoint_ends_the_grace() -> None:
     assert (process.asks(L),) == process.hear(Saw(LIVE))
 
 
+def test_a_call_that_went_to_the_endpoint_of_one_that_hangs() -> None:
+    """K3, V7: a winner was seen before it had published its endpoint; what hung before it still accepted the call. The
+    look that shows the winner's endpoint gives that call up."""
+    process = Process()
+    process.hear(Saw(Look("elsewhere", F, 1)))
+    assert "registering" == process.phase
+
+    assert "something_new" in process.refuses(Saw(Look("elsewhere", F, 1)))
+    assert "something_new" in process.refuses(Saw(Look("elsewhere", F, 0)))
+    assert ("leave", process.asks(F)) == process.hear(Saw(Look("elsewhere", F, 2)))
+    assert "something_new" in process.refuses(Saw(Look("elsewhere", F, 2)))
+
+
 def test_a_newcomer_registers_with_who_leads() -> None:
     """And carries nothing yet."""
     process = Process()

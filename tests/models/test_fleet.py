@@ -69,8 +69,8 @@ def test_a_leader_that_leads_again_with_the_routes_of_its_last_time() -> None:
 
 
 def test_a_failed_registration_that_nobody_heard_of() -> None:
-    """A62: the winner was not ready when it was asked."""
-    told, states = story("pair", "EventuallySettled_V7", "failure_is_told")
+    """A62: the leader was not ready when it was asked; when it is, no news says so."""
+    told, states = story("again", "EventuallySettled_V2", "failure_is_told")
 
     assert "CallFails" in told
     assert ("asked", "idle") in [(states[-1].call[p].kind, states[-1].link[p].phase) for p in ("a", "b")]

@@ -176,6 +176,16 @@ def test_winners_follow_each_other(everything: Graph[State]) -> None:
     )
 
 
+def test_a_call_goes_astray_and_is_given_up(everything: Graph[State]) -> None:
+    """K3: the winner is seen before its endpoint; until then the one that hangs accepts."""
+    astray = [s for s in everything.states if any((n.phase, n.endpoint) == ("registering", 2) for n in s.node.values())]
+    assert any(s.serving and s.proc["L"] == "hung" for s in astray)
+    assert any(
+        s.proc["L"] == "hung" and s.entry.owner == "a" and s.node["b"].phase == "following" and s.route["b"]
+        for s in everything.states
+    )
+
+
 def test_a_deposed_leader_follows_its_successor(everything: Graph[State]) -> None:
     """It hung while it led, was replaced, and woke up."""
     hung = {n for n, s in enumerate(everything.states) if s.node["a"].phase == "leading" and s.proc["a"] == "hung"}

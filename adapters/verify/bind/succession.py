@@ -27,8 +27,8 @@ from tenure.adapters.verify.bind.succession_world import Around
 from tenure.machines.follower_messages import Binding as Bond
 from tenure.machines.succession_messages import Look
 from tenure.models.succession import CONFIGS, Succession
+from tenure.models.succession_state import ASTRAY, NAMES, NUMBERS, SLOTS, Config, State
 from tenure.models.succession_state import BOUND as BONDS
-from tenure.models.succession_state import NAMES, NUMBERS, SLOTS, Config, State
 
 PIDS: Final = {"a": 100, "b": 101, "z": 102}
 
@@ -295,7 +295,10 @@ class SuccessionBinding(Binding[State]):
         if seen.timer == "armed":
             yield ("ring",), around, 0
         if call == "register":
-            if around.reachable(to):
+            if seen.endpoint == ASTRAY:
+                if not around.stalls:
+                    yield ("reply", NotTaken("no answer")), around, 0
+            elif around.reachable(to):
                 bound = "own" if seen.bound == "own" else "new"
                 yield ("reply", Taken(BONDS[p][bound], self._roster(seen))), around.routed(p), 0
                 if "refuse" in causes:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 import attrs
 
 from tenure.machines.succession_messages import Look
-from tenure.models.succession_state import NUMBERS
+from tenure.models.succession_state import NUMBERS, published, stalls
 
 
 @attrs.frozen(cache_hash=True)
@@ -42,6 +42,16 @@ class Around:
         """Its lease is live."""
         return self.owner == p and not self.passed
 
+    @property
+    def published(self) -> int:
+        """What stands at the leader's endpoint."""
+        return published(self.serving, self.owner, dict(self.procs))
+
+    @property
+    def stalls(self) -> bool:
+        """One that does not own the lease hangs."""
+        return stalls(self.owner, dict(self.procs))
+
     def reachable(self, x: str) -> bool:
         """It leads, and answers."""
         return x != "none" and self.owner == x and self.serving and self.proc(x) == "up"
@@ -55,9 +65,9 @@ class Around:
         if not self.readable:
             return Look("unknown")
         if self.owner == "none":
-            return Look("inactive", 0, int(self.serving))
+            return Look("inactive", 0, self.published)
         state = "stale" if self.over else "here" if self.owner == p else "elsewhere"
-        return Look(state, NUMBERS[self.owner], int(self.serving))  # type: ignore[arg-type]
+        return Look(state, NUMBERS[self.owner], self.published)  # type: ignore[arg-type]
 
     # -- changed ------------------------------------------------------------------------------------------------------
 
