@@ -175,8 +175,8 @@ class RegistryWatch:
 
     def _endpoint(self, entry: Entry) -> int:
         """The number of what is published there now; 0 for nothing, also for a link to nothing."""
-        path = socket_path(self._lease, entry)
         try:
+            path = socket_path(self._lease, entry)
             link = os.lstat(path)
             socket = os.stat(path)
         except (OSError, ValueError):
@@ -191,7 +191,7 @@ class RegistryWatch:
 
 def socket_path(lease: LeaseRuntime, entry: Entry) -> str:
     """Where the leader of `entry` listens (locks.md 12): as the entry says, else where its profile's leaders do."""
-    return entry.bus_socket_path or endpoint_path(leader_path(lease.directory, lease.key))
+    return endpoint_path(entry.bus_socket_path or leader_path(lease.directory, lease.key))
 
 
 def _file(found: os.stat_result) -> tuple[int, int, int]:

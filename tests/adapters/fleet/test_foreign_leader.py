@@ -11,9 +11,12 @@ from typing import Any
 import attrs
 import pytest
 
+from tenure.adapters.bus.endpoint_paths import endpoint_path
 from tenure.adapters.fleet.outcomes import Accepted
+from tenure.adapters.fleet.watch import RegistryWatch
 from tenure.machines.entry import Entry
 from tests.adapters.fleet.fleet_room import SECRET, Hand, House, run, until
+from tests.adapters.fleet.member_room import Village
 
 IDENTITY = {"protocolVersion": 1, "runtimeBuild": "another", "capabilities": ["durable-follower-admission-v1"]}
 
@@ -21,6 +24,11 @@ IDENTITY = {"protocolVersion": 1, "runtimeBuild": "another", "capabilities": ["d
 @pytest.fixture
 def house(tmp_path: Path) -> House:
     return House(tmp_path)
+
+
+@pytest.fixture
+def village(tmp_path: Path) -> Village:
+    return Village(tmp_path)
 
 
 class Evicting:
@@ -129,5 +137,26 @@ def test_an_empty_path_in_the_entry_is_none(house: House) -> None:
             hand = house.follower(101)
             entry = attrs.evolve(leader.entry(), bus_socket_path="")
             assert isinstance(await hand.follower.register(entry, None), Accepted)
+
+    run(story())
+
+
+def test_a_long_path_in_the_entry(village: Village) -> None:
+    """It is where a path of more than 80 bytes is mapped to, and is seen there."""
+
+    async def story() -> None:
+        eye = RegistryWatch(village.lease(101))
+        long = f"{village.directory.state}/{'x' * 80}.sock"
+        mapped = Path(endpoint_path(long))
+        assert str(mapped) != long
+        village.lease(50, bus_socket_path=long).acquire("plain")
+        assert (await eye.look()).look.endpoint == 0
+        mapped.parent.mkdir(mode=0o700, exist_ok=True)
+        mapped.touch()
+        try:
+            assert (await eye.look()).look.endpoint > 0
+        finally:
+            mapped.unlink()
+        await eye.close()
 
     run(story())
