@@ -27,7 +27,7 @@ from typing import ClassVar, Final
 from tenure.adapters.trace.instance import NOT_SAID, Args, Binding, Hidden, Instance, Label
 from tenure.adapters.trace.lines import BadTrace, Event
 from tenure.adapters.trace.registration_world import LEADING, Said, World
-from tenure.adapters.trace.registry import DEFAULT, KEEPS, WRITES, instance_of, writes
+from tenure.adapters.trace.registry import DEFAULT, LETS_GO, TAKES, WRITES, instance_of, writes
 from tenure.machines.chart import Refused
 from tenure.models.follower_registration_state import Intent, State
 from tenure.models.world import Action
@@ -77,7 +77,7 @@ class FollowerRegistrations(Instance[State]):
     @classmethod
     def beside(cls, group: Sequence[Event], events: Sequence[Event]) -> list[Event]:
         key = group[0].resource or DEFAULT
-        return [event for event in writes(events, cls.module, key) if event.action != KEEPS]
+        return [event for event in writes(events, cls.module, key) if event.action in (TAKES, LETS_GO)]
 
     def process_of(self, event: Event) -> str:
         return event.node.removeprefix("=").partition("/")[0]

@@ -12,26 +12,35 @@ from typing import Final
 from tenure.adapters.trace.lines import Event
 
 DEFAULT: Final = "default"
-TAKES, KEEPS, LETS_GO = "Takes", "Keeps", "LetGo"
-WRITES: Final = frozenset({TAKES, KEEPS, LETS_GO})
+TAKES, KEEPS, LETS_GO, PASSES = "Takes", "Keeps", "LetGo", "Passes"
+WRITES: Final = frozenset({TAKES, KEEPS, LETS_GO, PASSES})
 
 
 def writes(events: Sequence[Event], module: str, key: str) -> Iterator[Event]:
-    """An event of `module` for each write of an owner of `key`: it `Takes`, `Keeps` or `LetGo`. The node is the
-    runtime, with ``=`` before it: these are not in one order with what that runtime does beside."""
+    """An event of `module` for each write of an owner of `key`: it `Takes`, `Keeps` or `LetGo`, and for each
+    time that a lease was seen to have passed inside a transaction (`Passes`). The node is the runtime, with ``=`` before
+    it: these are not in one order with what that runtime does beside. `args.entry` is the exact entry, ``INSTANCE#EPOCH``."""
     keys: dict[str, str] = {}
     for event in events:
         if event.module != "LeaderElection":
             continue
         if event.action in ("Start", "Switch"):
             keys[event.node] = str(event.args.get("key", DEFAULT))
-        elif event.action == "Write" and keys.get(event.node, DEFAULT) == key:
-            phase = event.observed.get("phase")
-            action = KEEPS if phase is None else TAKES if phase == "owner" else LETS_GO
-            yield Event(
-                event.file, event.line, module, action, f"={event.node}", event.seq, event.number, event.at,
-                {}, {}, event.tenure, event.t,
-            )  # fmt: skip
+            continue
+        if keys.get(event.node, DEFAULT) != key:
+            continue
+        seen = event.observed
+        if event.action == "Write":
+            action = KEEPS if not seen else TAKES if seen.get("phase") == "owner" else LETS_GO
+            entry = f"{instance_of(event.node)}#{event.tenure}"
+        elif seen.get("age") == "passed" and event.number:
+            action, entry = PASSES, f"{seen.get('owner')}#{seen.get('id')}"
+        else:
+            continue
+        yield Event(
+            event.file, event.line, module, action, f"={event.node}", event.seq, event.number, event.at,
+            {"entry": entry}, {}, event.tenure, event.t,
+        )  # fmt: skip
 
 
 def instance_of(node: str) -> str:

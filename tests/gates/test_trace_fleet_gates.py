@@ -197,10 +197,10 @@ def test_an_acknowledgement_by_a_deposed_leader(tmp_path: Path) -> None:
     closed = find(events, REGISTRATION, "Close", FIRST)
     routes = [e for e in events[:closed] if e.module == REGISTRATION and e.node == first and "entries" in e.observed]
     del events[closed]
-    began = find(events, REGISTRATION, "Register", THIRD, -1)
-    third = events[began].node.rpartition("/")[2]
-    for event in events[began:]:
-        if event.module != REGISTRATION:
+    generation = events[find(events, REGISTRATION, "Provisioned", SECOND)].tenure
+    third = events[find(events, REGISTRATION, "Register", THIRD)].node.rpartition("/")[2]
+    for event in events:
+        if event.module != REGISTRATION or event.tenure != generation:
             continue
         if event.args.get("lead"):
             event.args = {**event.args, "lead": first.rpartition("/")[2]}
