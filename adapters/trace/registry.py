@@ -17,9 +17,10 @@ WRITES: Final = frozenset({TAKES, KEEPS, LETS_GO, PASSES})
 
 
 def writes(events: Sequence[Event], module: str, key: str) -> Iterator[Event]:
-    """An event of `module` for each write of an owner of `key`: it `Takes`, `Keeps` or `LetGo`, and for each
-    time that a lease was seen to have passed inside a transaction (`Passes`). The node is the runtime, with ``=`` before
-    it: these are not in one order with what that runtime does beside. `args.entry` is the exact entry, ``INSTANCE#EPOCH``."""
+    """An event of `module` for each write of an owner of `key`: it `Takes`, `Keeps` or `LetGo`; and one for each time
+    that a lease was seen to have passed inside a transaction (`Passes`). `args.entry` is the exact entry,
+    ``INSTANCE#EPOCH``. The node is the runtime, with ``=`` before it: these are in no order with what it does beside.
+    """
     keys: dict[str, str] = {}
     for event in events:
         if event.module != "LeaderElection":

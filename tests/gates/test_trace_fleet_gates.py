@@ -197,17 +197,15 @@ def test_an_acknowledgement_by_a_deposed_leader(tmp_path: Path) -> None:
     closed = find(events, REGISTRATION, "Close", FIRST)
     routes = [e for e in events[:closed] if e.module == REGISTRATION and e.node == first and "entries" in e.observed]
     del events[closed]
-    generation = events[find(events, REGISTRATION, "Provisioned", SECOND)].tenure
-    third = events[find(events, REGISTRATION, "Register", THIRD)].node.rpartition("/")[2]
+    (second,) = {e.node for e in events if e.module == REGISTRATION and e.process.startswith(f"{SECOND}-")}
     for event in events:
-        if event.module != REGISTRATION or event.tenure != generation:
+        if event.module != REGISTRATION:
             continue
-        if event.args.get("lead"):
+        if event.args.get("lead") == second.rpartition("/")[2]:
             event.args = {**event.args, "lead": first.rpartition("/")[2]}
-        if event.action in ("HearRegister", "Provisioned"):
-            event.node, event.observed = first, dict(routes[-1].observed)
-        if event.action == "Provisioned":
-            event.observed = {**event.observed, "entries": {**_entries(event.observed), third: event.tenure}}
+        if event.node == second and event.action in ("HearRegister", "Provisioned", "ProvisionFails"):
+            entries = {**_entries(routes[-1].observed), **_entries(event.observed)}
+            event.node, event.observed = first, {**routes[-1].observed, "entries": entries}
     verdict = checked(events, tmp_path, *OWNERS, SUCCESSION)
     unexplained(verdict, REGISTRATION, "HearAnswer")
 
