@@ -54,7 +54,7 @@ def test_a_loss_that_nobody_heard_of() -> None:
 
 def test_a_leader_whose_routes_never_opened() -> None:
     """The other follower registers with it for ever."""
-    _, states = story("pair", "EventuallySettled_V2", "routes_open")
+    _, states = story("pair", "EventuallySettled_V7", "routes_open")
 
     leader = states[-1].entry.owner
     assert ("leading", 0) == (states[-1].node[leader].phase, states[-1].table[leader].epoch)
