@@ -81,7 +81,9 @@ def row_of(result: Mapping[str, Any], module: str) -> Row:
 
 def whole(results: Sequence[Mapping[str, Any]], module: str, wanted: int) -> Row:
     """What all runs together must have: as many as were asked for, and that something was done to them."""
-    done = [result for result in results if "error" not in result and module in result["events"]]
+    done = [result for result in results if "error" not in result]
+    if module in FLEET:
+        done = [result for result in done if module in result["events"]]
     kills, stops = sum(r["kills"] for r in done), sum(r["stops"] for r in done)
     events, effects = sum(r["events"].get(module, 0) for r in done), sum(r["effects"] for r in done)
     row: Row = {"runs": len(results), "kills": kills, "stops": stops, "effects": effects}
