@@ -207,6 +207,8 @@ class Proxy:
     def _pass_on(self, client: socket.socket) -> None:
         with client, socket.socket(socket.AF_UNIX) as server, suppress(OSError):
             line = client.makefile("rb").readline()
+            if not line:
+                return  # nobody asks anything any more
             kind = json.loads(line)["kind"]
             self.seen.append(json.loads(line))
             server.connect(self._behind)

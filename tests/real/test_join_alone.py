@@ -37,10 +37,8 @@ def test_a_leader_that_was_stopped_past_its_lease(joins: Joins) -> None:
     """As a machine that was suspended: it leads no more, and then it does again, under the next epoch."""
     alone = joins.start(lease=1.0)
     alone.becomes("leading with epoch 1")
-    before = joins.registry.stat().st_mtime
     stop(alone.pid, joins.registry)
     subprocess.run(["sleep", "1.2"], check=True)  # its lease is one second long, by the clock of all
-    assert joins.registry.stat().st_mtime - before < 1.2
     alone.kill(signal.SIGCONT)
     alone.becomes("leading with epoch 2")
 

@@ -76,14 +76,16 @@ def test_two_of_ours_of_one_shell_at_their_leader(mixed: Mixed) -> None:
     leader = mixed.other()
     mixed.leads(leader)
     ours = [mixed.start(), mixed.start()]
-    mixed.until(lambda: len(leader.ask("registry")) == 2)
-    evicted = len(leader.heard("evicted"))
-    assert evicted <= 4
-    generations = [one.generation for one in ours]
+
+    def registered() -> set[str]:
+        return {entry["registrationGeneration"] for entry in leader.ask("registry").values()}
+
+    mixed.until(lambda: len(registered()) == 2 and registered() == {one.generation for one in ours})
+    evicted, generations = len(leader.heard("evicted")), registered()
     heard = {name: entry["heard"] for name, entry in leader.ask("registry").items()}
     mixed.until(lambda: all(e["heard"] > heard[n] + 800 for n, e in leader.ask("registry").items()))
     assert len(leader.heard("evicted")) == evicted
-    assert [one.generation for one in ours] == generations
+    assert registered() == generations
     assert len({one.slot for one in ours}) == 2
 
 
