@@ -1,0 +1,57 @@
+"""Recordings of a fleet in which something is missing that may be: whoever does not record is environment."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+
+import pytest
+
+from tenure.adapters.trace.api import explained
+from tenure.adapters.trace.lines import Event
+
+from .fleet_recorded import FIRST, SECOND, THIRD, fleet
+from .recorded import write
+
+
+def of(event: Event, *pids: int) -> bool:
+    """Whether it is one of theirs."""
+    return any(event.process.startswith(f"{pid}-") for pid in pids)
+
+
+def within(events: list[Event]) -> list[Event]:
+    """Without what a transaction of somebody else's shows of the guard."""
+    return [copy.copy(event) for event in events if event.module != "FileTransaction"]
+
+
+@pytest.mark.parametrize(
+    "silent", [(FIRST,), (SECOND,), (THIRD,), (FIRST, SECOND), (FIRST, THIRD), (SECOND, THIRD)], ids=str
+)
+def test_members_that_do_not_record(silent: tuple[int, ...], tmp_path: Path) -> None:
+    """They lead, follow, say and hear whatever is needed."""
+    events = [event for event in within(fleet()) if not of(event, *silent)]
+    verdict = explained(*write(events, tmp_path))
+    assert verdict, str(verdict)
+    assert {e.module for e in events} >= {"Succession", "FollowerRegistration"}
+
+
+def test_nothing_but_registrations(tmp_path: Path) -> None:
+    """Who owned is not recorded: then who opens leads."""
+    events = [event for event in fleet() if event.module == "FollowerRegistration"]
+    verdict = explained(*write(events, tmp_path))
+    assert verdict, str(verdict)
+
+
+def test_a_write_that_a_kill_has_swallowed(tmp_path: Path) -> None:
+    """The second is killed in the moment in which it wrote the lease: the third finds it there, its process dead."""
+    events = within(fleet())
+    won = next(i for i, e in enumerate(events) if e.action == "Write" and of(e, SECOND) and e.observed)
+    owner = f"{events[won].node.rpartition('/')[2]}#{events[won].tenure}"
+    deferring = [e for e in events if of(e, THIRD) and e.observed.get("phase") == "deferring"][-1]
+    rings = copy.copy(deferring)
+    rings.action, rings.at, rings.t = "TimeUp", events[won].at, events[won].t
+    rings.observed = {**deferring.observed, "phase": "electing", "deferred": True, "lease": "stale", "owner": owner}
+    kept = [event for event in events[:won] if not (of(event, THIRD) and event.module == "FollowerRegistration")]
+    others = [deferring] if deferring not in kept else []
+    verdict = explained(*write([*kept, *others, rings], tmp_path))
+    assert verdict, str(verdict)
