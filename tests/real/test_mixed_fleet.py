@@ -481,7 +481,13 @@ WAYS = [
     for leader in ("theirs", "ours")
     for followers in ("ours theirs", "theirs ours")
     for how in ("killed", "ended", "stopped")
-    if (followers, how) != ("theirs ours", "ended")
+    if (leader, followers, how)
+    not in (
+        ("theirs", "theirs ours", "ended"),
+        ("ours", "theirs ours", "ended"),
+        ("theirs", "theirs ours", "stopped"),
+        ("ours", "ours theirs", "stopped"),
+    )
 ]
 
 
