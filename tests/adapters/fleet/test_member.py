@@ -202,6 +202,7 @@ def test_sessions(tmp_path: Path) -> None:
                 life.member.serve_session(2)
                 life.member.serve_session(3)
                 await until(lambda: mute.calls == 2)
+                assert life.member.statistics().refused_registrations == 0
                 life.member.serve_session(0)
                 await life.is_in("waiting")
                 village.processes.kill(50)

@@ -138,6 +138,31 @@ def test_a_followers_endpoint_that_cannot_be_made() -> None:
         run(story(Village(Path(root))))
 
 
+def test_a_registration_that_raises(village: Village) -> None:
+    """A fault of this program is noted, and tried again as any failure is."""
+
+    async def story() -> None:
+        async with village:
+            first = await village.joins(101)
+            life = await village.enters(102)
+            moves: Any = life.member.course._moves
+            register, errors = moves.register, [KeyError("x"), TenureError("y")]
+
+            async def broken(*arguments: Any) -> Any:
+                if errors:
+                    raise errors.pop()
+                return await register(*arguments)
+
+            moves.register = broken
+            await life.member.join()
+            await life.follows(first)
+            assert life.member.statistics().refused_registrations == 2
+            assert [fields["error"] for fields in village.notes.said("fleet", "fault")] == ["KeyError: 'x'"]
+            village.notes.kept.clear()
+
+    run(story())
+
+
 def test_the_lease_is_lost_while_it_starts(village: Village) -> None:
     """Somebody took it meanwhile: nothing of the start is left, and it is tried again."""
 
@@ -218,6 +243,7 @@ def test_a_work_that_ends(village: Village, raises: bool) -> None:
             await second.leads()
             await first.follows(second)
             assert epochs == [1, 2]
+            assert {role.epoch for role in first.roles if isinstance(role, Leading)} == {1, 2}
 
     run(story())
 

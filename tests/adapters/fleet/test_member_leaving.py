@@ -278,8 +278,9 @@ def test_from_a_callback_and_from_the_work(village: Village) -> None:
     run(story())
 
 
-def test_a_work_that_ignores_its_cancellation(village: Village) -> None:
+def test_a_work_that_ignores_its_cancellation(village: Village, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is waited for, and nobody else leads before it has ended."""
+    monkeypatch.setattr(member_module, "RELEASE_MS", 50)
 
     async def story() -> None:
         async with village:

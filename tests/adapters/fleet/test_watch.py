@@ -139,6 +139,15 @@ def test_a_death_is_news_at_once(tmp_path: Path) -> None:
             looks = await asyncio.gather(*(eye.look() for _ in range(3)))
             assert {seen.look.state for seen in (*looks, await news)} == {"elsewhere"}
         assert len(os.listdir("/proc/self/fd")) == before
+
+        news = asyncio.ensure_future(eye.news())
+        await asyncio.sleep(0)
+        assert eye._standby is not None
+        descriptor = eye._standby.fileno()
+        looking = asyncio.ensure_future(eye.look())
+        await asyncio.sleep(0)
+        assert not asyncio.get_running_loop().remove_reader(descriptor)
+        await asyncio.wait([news, looking])
         news = asyncio.ensure_future(eye.news())
         await asyncio.sleep(0)
         owner.kill()
