@@ -112,9 +112,10 @@ class Board:
 
 @attrs.frozen
 class Denied:
-    """No thread: why, in words."""
+    """No thread: why, in words. `held`: a process that is not proven dead has the profile."""
 
     why: str
+    held: bool = False
 
 
 # -- who holds what ------------------------------------------------------------

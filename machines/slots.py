@@ -56,12 +56,15 @@ def begin(
     profile, then the ring. Another's record gives way only to its own process, or when its process is proven dead and
     the wish names its target: naming somebody else's thread takes nothing (L16). The letter of one proven dead is given
     out when no other is free, and its record goes at once. Denied: provisioning of this profile is under way under the
-    same epoch (I4).
+    same epoch (I4); or the profile's thread is that of another process which is not proven dead: who is silent and no
+    longer routed to, stopped by its user, has its thread still (L24).
     """
     if any(p.wish.key == wish.key and p.epoch == epoch for p in board.pendings):
         return Denied("provisioning of this profile is under way")
     board = attrs.evolve(board, pendings=tuple(p for p in board.pendings if p.wish.key != wish.key))
     gone = frozenset(dead)
+    if _held_by_another(record_of(board, wish.key), wish, gone):
+        return Denied("the profile's thread is another process's", held=True)
     own = _promoted(board, wish) or record_of(board, wish.key) or _yielding(board, wish, gone)
     rest = board if own is None else _without(board, own)
     if own is not None and own.target in targets(rest, now_ms):
@@ -182,6 +185,13 @@ def tidy(board: Board, dead: Iterable[str], now_ms: int) -> Board:
 
 
 # -- inside ------------------------------------------------------------
+
+
+def _held_by_another(record: Record | None, wish: Wish, dead: frozenset[str]) -> bool:
+    """A leader's profile is its directory, and its thread goes with the lease."""
+    if record is None or record.process is None or wish.kind == "leader":
+        return False
+    return record.process != wish.process and record.instance not in dead
 
 
 def _promoted(board: Board, wish: Wish) -> Record | None:

@@ -12,6 +12,7 @@ from typing import Protocol
 import attrs
 
 from tenure.adapters.errors import TenureError
+from tenure.adapters.fleet.wording import HELD
 from tenure.adapters.ports import Ports
 from tenure.machines import slots
 from tenure.machines.identity import RUNNING, Birth, Process, proven_dead
@@ -110,7 +111,7 @@ class LocalProvisioning:
         now_ms = self._ports.clock.wall_ms()
         begun = slots.begin(self.board, self._wish(request), epoch, now_ms, self.dead())
         if isinstance(begun, Denied):
-            raise ProvisionRefused(f"{request.key}: {begun.why}; register again")
+            raise ProvisionRefused(f"{request.key}: {HELD if begun.held else begun.why}; register again")
         self.board, pending = begun
         try:
             await self._make(pending)
@@ -144,15 +145,18 @@ class LocalProvisioning:
         self.board = slots.tidy(slots.retire(self.board, key, dead, now_ms), dead, now_ms)
 
     def dead(self) -> frozenset[str]:
-        """The remembered instances that are proven dead now."""
+        """The remembered instances that are proven dead now. Whoever registers says what its instance is called: where
+        two processes have threads under one name, both have to be dead (L16)."""
+        seen = [(record.instance, self._dead(record.process)) for record in self.board.records]
+        alive = {instance for instance, dead in seen if not dead}
+        return frozenset(instance for instance, _ in seen if instance not in alive)
+
+    def _dead(self, process: Process | None) -> bool:
         processes = self._ports.processes
         me = processes.me()
-        known = [(r.instance, r.process) for r in self.board.records if r.process is not None]
-        return frozenset(
-            instance
-            for instance, process in known
-            if process != me and proven_dead(process.birth, processes.sighting(process.pid), me)
-        )
+        if process is None or process == me:
+            return False
+        return proven_dead(process.birth, processes.sighting(process.pid), me)
 
     def _refuse_void(self, target: Target, instance: str, generation: str | None) -> None:
         if slots.void(self.board, target, instance, generation):

@@ -167,12 +167,29 @@ def test_a_target_that_is_none_of_ours_is_ignored(target: Target) -> None:
 
 def test_a_profiles_own_thread_is_kept_whatever_it_wishes() -> None:
     board, old = give(Board(), wish("a", process=process(5)))
-    board, new = give(
-        board, wish("a", instance="6:2", generation="g2", slot="Q", target=Target(0, 9), name="Falke"), now=NOW + 5
-    )
+    asked = wish("a", instance="6:2", generation="g2", slot="Q", target=Target(0, 9), name="Falke")
+    board, new = give(board, asked, dead=["a:1"], now=NOW + 5)
     assert (old.slot, old.target, old.name, old.created_ms) == (new.slot, new.target, new.name, new.created_ms)
     assert ("6:2", "g2", None) == (new.instance, new.generation, new.process)
     assert (1, "A") == (len(board.records), board.last_slot)
+
+
+@pytest.mark.parametrize("claimed", [None, process(5, ticks=2), process(6)])
+def test_a_profile_of_a_process_that_is_not_proven_dead_is_held(claimed: Process | None) -> None:
+    """L24: stopped for longer than the routes bear it, and another of the same shell comes."""
+    board, _ = give(Board(), wish("a", process=process(5)))
+
+    found = begin(board, wish("a", instance="6:1", process=claimed), 1, NOW)
+    assert isinstance(found, Denied)
+    assert found.held
+    assert "A" == give(board, wish("a", instance="5:2", process=process(5)))[1].slot
+
+
+def test_the_profile_of_a_leader_goes_with_the_lease() -> None:
+    """Its thread is not lost to who led before and hangs."""
+    board, old = give(Board(), wish("cwd:x", kind="leader", process=process(5)))
+
+    assert old.target == give(board, wish("cwd:x", kind="leader", instance="6:1", process=process(6)))[1].target
 
 
 def test_a_thread_that_must_be_probed_holds_its_letter() -> None:
@@ -316,7 +333,7 @@ def test_a_thread_that_is_being_given_to_another_is_not_used_meanwhile() -> None
     """The dead one's profile comes back just when its thread goes to somebody else."""
     board, record = give(Board(), wish("a", process=process(5)))
     board, pending = begun(board, wish("b", target=record.target), dead=["a:1"])
-    board, back = give(board, wish("a", instance="6:1"))
+    board, back = give(board, wish("a", instance="6:1"), dead=["a:1"])
     found = settle(board, pending, NOW)
     assert found is not None
     assert (Target(0, 2), Target(0, 1)) == (back.target, found[1].target)

@@ -17,6 +17,7 @@ from tenure.adapters.fleet.provisioning import (
     ProvisionRefused,
     ProvisionRequest,
 )
+from tenure.adapters.fleet.wording import HELD
 from tenure.adapters.testing.memory import FakeProcesses, memory_ports
 from tenure.machines.identity import UNKNOWN, ZOMBIE
 from tenure.machines.slot_board import Pending, Target
@@ -199,6 +200,42 @@ def test_a_verified_process_is_proven_dead_when_it_is() -> None:
         assert {"500:1"} == room.local.dead()
         room.processes.start(500, ticks=9)
         assert {"500:1"} == room.local.dead()
+
+    asyncio.run(scene())
+
+
+def test_the_death_of_one_that_borrowed_an_instance_proves_nothing_of_who_bears_it() -> None:
+    """L16: a hand-written registration names the leader's instance, and its process ends."""
+
+    async def scene() -> None:
+        room = Room()
+        room.processes.start(500)
+        room.processes.start(501)
+        leader = await room.local.provision(request("lead", kind="leader"), 1)
+        await room.local.provision(request("x", 501, instance="500:1"), 1)
+        room.processes.turn(501, ZOMBIE)
+        assert frozenset() == room.local.dead()
+        taken = await room.local.provision(request("y", 502, slot=leader.slot, target=leader.target), 1)
+        assert taken.target != leader.target
+        assert taken.slot != leader.slot
+        room.processes.turn(500, ZOMBIE)
+        assert {"500:1"} == room.local.dead()
+
+    asyncio.run(scene())
+
+
+def test_a_profile_whose_process_lives_is_held() -> None:
+    """L24: its follower is stopped, and no longer routed to; the newcomer of the same shell asks under its own key."""
+
+    async def scene() -> None:
+        room = Room()
+        room.processes.start(500)
+        room.processes.start(501)
+        await room.local.provision(request("shell"), 1)
+        await refused(room.local.provision(request("shell", 501), 1), ProvisionRefused, HELD)
+        assert "B" == (await room.local.provision(request("own", 501), 1)).slot
+        room.processes.turn(500, ZOMBIE)
+        assert "A" == (await room.local.provision(request("shell", 502), 1)).slot
 
     asyncio.run(scene())
 
