@@ -10,14 +10,20 @@ import attrs
 import pytest
 
 from tenure.adapters.bus.envelopes import Ack
+from tenure.adapters.bus.ledger import Done
 from tenure.adapters.fleet import follower as verbs
-from tenure.adapters.fleet import follower_steps, follower_work
+from tenure.adapters.fleet import follower_steps, follower_work, requests, routing, routing_steps
 from tenure.adapters.fleet.follower import Follower
+from tenure.adapters.fleet.projection import Snapshot
+from tenure.adapters.fleet.routing import Routing
 from tenure.adapters.verify.bind.explore import explore
 from tenure.adapters.verify.bind.follower_registration import BOUND
 from tenure.adapters.verify.bind.situations import Limits
 from tenure.machines import follower_messages as own
+from tenure.machines import routes_messages as lead
+from tenure.machines.chart import Refused
 from tenure.machines.follower import FOLLOWER
+from tenure.machines.routes import ROUTES
 
 Patch = pytest.MonkeyPatch
 LIMITS = Limits(20_000, 60)
@@ -228,6 +234,195 @@ FOLLOWERS: dict[str, tuple[Callable[[Patch], None], str]] = {
 }
 
 
+def _routes_without(*names: str) -> Callable[[Patch], None]:
+    """The leader's machine has not these guards; the twin's has."""
+
+    def mutate(patch: Patch) -> None:
+        patch.setattr(routing_steps, "ROUTES", ROUTES.without(*names))
+
+    return mutate
+
+
+def _leads_always(patch: Patch) -> None:
+    """Whether this process leads yet is not asked."""
+
+    async def owned(self: Routing) -> Any:
+        return self.data.epoch
+
+    patch.setattr(Routing, "_owned", owned)
+
+
+def _publishes_nothing(patch: Patch) -> None:
+    """A thread is deleted, and a registration acknowledged, before anything of it is on the disk."""
+
+    async def published(self: Routing) -> None:
+        return
+
+    patch.setattr(Routing, "_published", published)
+
+
+def _routes_are_offered(change: Callable[[Routing, Any], Any]) -> Callable[[Patch], None]:
+    """What the machine is told is another thing; nothing, where that is None."""
+
+    def mutate(patch: Patch) -> None:
+        original = Routing.offer
+
+        def offer(self: Routing, message: Any, **more: Any) -> Any:
+            changed = change(self, message)
+            return Refused("x", "x", ()) if changed is None else original(self, changed, **more)
+
+        patch.setattr(Routing, "offer", offer)
+
+    return mutate
+
+
+def _not_told(kind: type) -> Callable[[Patch], None]:
+    return _routes_are_offered(lambda self, message: None if isinstance(message, kind) else message)
+
+
+def _as_it_stands(*kinds: type) -> Callable[[Patch], None]:
+    """A request acts for the registration that stands, whichever it names."""
+
+    def change(self: Routing, message: Any) -> Any:
+        entry = self.data.entry(message.instance) if isinstance(message, kinds) else None
+        return message if entry is None else attrs.evolve(message, generation=entry.generation)
+
+    return _routes_are_offered(change)
+
+
+def _stamps(now: int) -> Callable[[Patch], None]:
+    """A registration, once written, is as old as its request."""
+
+    def change(self: Routing, message: Any) -> Any:
+        return attrs.evolve(message, now=now) if isinstance(message, lead.Provisioned) else message
+
+    return _routes_are_offered(change)
+
+
+def _believes(dead: frozenset[str]) -> Callable[[Patch], None]:
+    """Whose processes are dead is not looked at."""
+
+    async def found(self: Routing, instance: str, key: str, place: Any) -> frozenset[str]:
+        return dead
+
+    return lambda patch: patch.setattr(Routing, "_dead", found)
+
+
+def _repeats_always(patch: Patch) -> None:
+    """A registration that was acknowledged once is acknowledged again, whatever became of it."""
+
+    def stands(self: Routing, instance: str, request_id: str) -> bool:
+        return True
+
+    patch.setattr(Routing, "stands", stands)
+
+
+def _knows_no_holder(patch: Patch) -> None:
+    """Who has a thread now is not looked at before it is deleted."""
+    patch.setattr(Routing, "_holder", lambda self, intent: None)
+
+
+def _forgets_intents(patch: Patch) -> None:
+    """A leader begins without the intents of the one before."""
+    original = Routing.open
+    patch.setattr(Routing, "open", lambda self, epoch, snapshot: original(self, epoch, Snapshot()))
+
+
+def _says_nobody_holds(patch: Patch) -> None:
+    """Who is refused since another process lives is not told that."""
+    patch.setattr(requests, "_words", lambda answer: "refused")
+
+
+def _confirms_all(patch: Patch) -> None:
+    """A goodbye is confirmed though the thread may be there."""
+    original = requests.Requests._disconnect
+
+    async def disconnect(self: Any, *args: Any) -> Any:
+        done = await original(self, *args)
+        return attrs.evolve(done, ack=attrs.evolve(done.ack, ok=True))
+
+    patch.setattr(requests.Requests, "_disconnect", disconnect)
+
+
+def _accepts_all(patch: Patch) -> None:
+    """A registration is acknowledged whatever came of it."""
+    original = requests.Requests._register
+
+    async def register(self: Any, *args: Any) -> Any:
+        done = await original(self, *args)
+        return attrs.evolve(done, ack=attrs.evolve(done.ack, ok=True, result=None))
+
+    patch.setattr(requests.Requests, "_register", register)
+
+
+def _asks_unasked(patch: Patch) -> None:
+    """What is asked for is done without a look at who asks."""
+
+    async def ask(self: Any, request: Any, peer: Any) -> Any:
+        self._routing.ask(request.instance_id, request.registration_generation)
+        return Done(await self._serve(request, None), "done")
+
+    patch.setattr(requests.Requests, "_ask", ask)
+
+
+def _cleans_at_once(patch: Patch) -> None:
+    """The route goes before its thread does."""
+    original = Routing._clean_up
+
+    async def clean_up(self: Routing, asked: Any) -> Any:
+        epoch = await self._owned()
+        self.offer(lead.Cleaned(asked.intent.instance, asked.intent.generation, epoch))
+        return await original(self, asked)
+
+    patch.setattr(Routing, "_clean_up", clean_up)
+
+
+def _carries_nothing(patch: Patch) -> None:
+    """Provisioning is not told which thread the follower has."""
+    original = routing._request
+    patch.setattr(routing, "_request", lambda *args: attrs.evolve(original(*args), target=None))
+
+
+LEADERS: dict[str, tuple[Callable[[Patch], None], str]] = {
+    "provisions for whom it does not understand": (_routes_without("compatible"), "strangers"),
+    "serves requests without a generation": (_routes_without("generation_named"), "asks"),
+    "serves old registrations": (_routes_without("generation_is_current"), "channel"),
+    "acts though it does not lead": (_routes_without("leads_here"), "deposed"),
+    "changes a profile twice at a time": (_routes_without("nobody_mutates_profile"), "intents"),
+    "evicts the living": (_routes_without("profile_not_held"), "shell"),
+    "promises a thread that is held": (_routes_without("target_may_be_kept"), "claim"),
+    "gives a thread that is held": (_routes_without("target_not_held"), "claim"),
+    "writes under another epoch": (_routes_without("epoch_still_held"), "deposed"),
+    "keeps a route that was displaced": (_routes_without("replaces_nobody"), "reload"),
+    "deletes the thread of another instance": (_routes_without("no_other_instance_holds"), "reload"),
+    "deletes the thread of another registration": (_routes_without("no_other_generation_holds"), "intents"),
+    "deletes for silence": (_routes_without("death_is_proven"), "successor"),
+    "ends a registration by an old goodbye": (_routes_without("clean_up_is_current"), "deposed"),
+    "cuts off who beats": (_routes_without("silent_too_long"), "channel"),
+    "does not ask whether it leads": (_leads_always, "deposed"),
+    "writes no intent": (_publishes_nothing, "intents"),
+    "keeps a change that has failed": (_not_told(lead.ProvisionFailed), "intents"),
+    "keeps a clean-up that has failed": (_not_told(lead.CleanUpFailed), "intents"),
+    "serves on when it is deposed": (_not_told(lead.Close), "deposed"),
+    "prunes nobody": (_not_told(lead.Prune), "asks"),
+    "hears any heartbeat": (_as_it_stands(lead.Heartbeat), "channel"),
+    "hears any goodbye": (_as_it_stands(lead.Disconnect), "intents"),
+    "sends work to whoever is there": (_as_it_stands(lead.Forward), "shell"),
+    "stamps a route when it was asked for": (_stamps(0), "channel"),
+    "sees no death": (_believes(frozenset()), "successor"),
+    "sees death everywhere": (_believes(frozenset({"a", "b"})), "shell"),
+    "repeats whatever it said": (_repeats_always, "channel"),
+    "knows no holder": (_knows_no_holder, "intents"),
+    "forgets the intents": (_forgets_intents, "deposed"),
+    "does not say that a profile is held": (_says_nobody_holds, "shell"),
+    "confirms every goodbye": (_confirms_all, "intents"),
+    "accepts everybody": (_accepts_all, "intents"),
+    "does what nobody may ask": (_asks_unasked, "asks"),
+    "forgets the route first": (_cleans_at_once, "intents"),
+    "carries no thread": (_carries_nothing, "claim"),
+}
+
+
 @pytest.mark.parametrize("name", FOLLOWERS)
 def test_a_follower_that_does_otherwise_is_found(name: str, monkeypatch: Patch) -> None:
     """Each is a behaviour that `FollowerSteps` does not have, or tells somebody what is not so."""
@@ -235,6 +430,17 @@ def test_a_follower_that_does_otherwise_is_found(name: str, monkeypatch: Patch) 
     mutate(monkeypatch)
 
     found = explore(BOUND[f"follower-{config}"].binding(), LIMITS)
+
+    assert found.story, f"nothing was found in {found.situations} situations ({found.limit})"
+
+
+@pytest.mark.parametrize("name", LEADERS)
+def test_a_leader_that_does_otherwise_is_found(name: str, monkeypatch: Patch) -> None:
+    """Each is a behaviour that `LeaderRoutes` does not have, or not durable, or for nobody."""
+    mutate, config = LEADERS[name]
+    mutate(monkeypatch)
+
+    found = explore(BOUND[f"leader-{config}"].binding(), LIMITS)
 
     assert found.story, f"nothing was found in {found.situations} situations ({found.limit})"
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from tenure.adapters.bus import acks
+import attrs
+
+from tenure.adapters.bus import acks, answers
 from tenure.adapters.bus.envelopes import (
     Ack,
     Delivery,
@@ -12,6 +14,7 @@ from tenure.adapters.bus.envelopes import (
     ForwardMessage,
     Heartbeat,
     Register,
+    Registration,
     ReplaceFollowerTarget,
     ResolveAgentTarget,
     Selector,
@@ -101,7 +104,35 @@ def work(m: Msg, key: str) -> ForwardMessage | ReplaceFollowerTarget:
             request_id="w", auth=auth, recipient_instance_id=m.who, recipient_registration_generation=gen,
             sent_at_ms=0, target=WireTarget(CHAT, m.target),
         )  # fmt: skip
+    return forward(m, key)
+
+
+def forward(m: Msg, key: str = "any") -> ForwardMessage:
+    """Work for one registration."""
     return ForwardMessage(
-        request_id="w", auth=auth, recipient_instance_id=m.who, recipient_registration_generation=gen, sent_at_ms=0,
-        delivery=Delivery(delivery_id="d", source_update_id=1, recipient_binding_key=key),
+        request_id="w", auth=secret(m.lead), recipient_instance_id=m.who,
+        recipient_registration_generation=str(m.gen), sent_at_ms=0,
+        delivery=Delivery(delivery_id=f"telegram-follower-v1-{0:064x}", source_update_id=1, recipient_binding_key=key),
     )  # fmt: skip
+
+
+def request(config: Config, m: Msg, key: str) -> Sent:
+    """A request as its leader reads it; `key` is the profile's."""
+    auth, gen = secret(m.lead), str(m.gen) if m.gen else None
+    if m.kind == "register":
+        registration = Registration(
+            instance_id=m.who, connected_at_ms=0, profile_key=key, pid=1, registration_generation=gen,
+            target=WireTarget(CHAT, m.target) if m.target else None, bus_socket_path=f"/{m.who}",
+            protocol=protocol(config, m.who), session_generation=m.session, process_birth_id=m.who,
+        )  # fmt: skip
+        return Register(request_id=str(m.gen), auth=auth, registration=registration)
+    if m.kind == "ask":
+        return attrs.evolve(question(m.who, m.gen), request_id="q", auth=auth, registration_generation=gen)
+    made = Heartbeat if m.kind == "beat" else Disconnect
+    return made(request_id="q", auth=auth, instance_id=m.who, registration_generation=gen, sent_at_ms=0)
+
+
+def target_of(ack: Ack) -> int:
+    """The thread that an acknowledgement gives; 0 for none."""
+    found = answers.place(ack) if ack.ok else None
+    return 0 if not isinstance(found, Place) else found.target.thread_id or 0

@@ -17,10 +17,34 @@ from tenure.adapters.verify.bind.binding import Binding, Move, Participant, Worl
 from tenure.adapters.verify.bind.calls import Answer, Call, Got
 from tenure.adapters.verify.bind.disk import Contents, Disks
 from tenure.models.follower_registration import FollowerRegistration
-from tenure.models.follower_registration_state import Config, State
+from tenure.models.follower_registration_state import Config, Msg, State
 
 
-class Unpriced(FollowerRegistration):
+class Open(FollowerRegistration):
+    """The twin, asked for what is true in its world."""
+
+    def key(self, who: str, own_key: bool) -> str:
+        """The profile key of `who`."""
+        return self._key(who, own_key)
+
+    def process(self, who: str) -> str:
+        """The process of `who`."""
+        return self._process(who)
+
+    def dead(self, state: State) -> frozenset[str]:
+        """Whose process is dead."""
+        return self._dead(state)
+
+    def given(self, state: State, lead: str, who: str, target: int, key: str) -> int:
+        """The thread that provisioning gives."""
+        return self._given(state, lead, who, target, key)
+
+    def silence(self, state: State, lead: str, who: str) -> Iterable[State]:
+        """The state in which `who` was not heard for too long."""
+        return self._silence(state, lead, who)
+
+
+class Unpriced(Open):
     """The twin, whose faults cost nothing: how many there are is bounded where they happen. A call may return late
     always: an adapter that gives one up closes the connection there and then, and no answer is waited for."""
 
@@ -34,6 +58,8 @@ class Around:
 
     state: State
     pending: State | None = None
+    queued: frozenset[Msg] = frozenset()
+    """Requests that a leader has and that are on their way to the twin."""
 
     @property
     def now(self) -> State:
@@ -54,7 +80,7 @@ class RegistrationBinding(Binding[State]):
         self.config = config
         self.budget = config.budget
         self.twin = Unpriced(attrs.evolve(config, causes=config.causes | {"late"}), off)
-        self.priced = FollowerRegistration(config)
+        self.priced = Open(config)
         self.participants: tuple[Participant, ...] = ()
 
     # -- the world ----------------------------------------------------------------------------------------------------
@@ -72,11 +98,14 @@ class RegistrationBinding(Binding[State]):
         around = world.extra
         assert isinstance(around, Around)
         if call.name == "told":
-            after = self.told(participant.name, call.args[0], around.now)
-            yield Got(), attrs.evolve(world, extra=Around(after)), 0
+            step: Any = call.args[0]
+            after = self.told(participant.name, step, around.now)
+            queued = getattr(step, "queued", None)
+            changed = Around(after, queued=around.queued if queued is None else queued)
+            yield Got(), attrs.evolve(world, extra=changed), 0
             return
         for answer, pending, cost in self.choices(participant.name, call.args[0], around.state):
-            yield Got(answer), attrs.evolve(world, extra=Around(around.state, pending)), cost
+            yield Got(answer), attrs.evolve(world, extra=attrs.evolve(around, pending=pending)), cost
 
     def choices(self, name: str, seen: Any, state: State) -> Iterable[tuple[tuple[Any, ...], State, int]]:
         """What may happen to the participant next, the state without what it does then, and what it costs."""
