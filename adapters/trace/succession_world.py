@@ -102,8 +102,13 @@ class Members(Succession):
         made: Callable[[Look], own.Happening] = _MADE[kind]
 
         def body(state: State, p: str, look: Look) -> Iterable[State]:
-            armed = kind != "TimeUp" or state.timer[p] != "off"
-            return self._told(state, p, made(look)) if armed and self.shows(state, p, look) else ()
+            if not self.shows(state, p, look):
+                return ()
+            if kind == "TimeUp":
+                if state.timer[p] == "off":
+                    return ()
+                state = attrs.evolve(state, timer=state.timer.set(p, "due"))
+            return self._told(state, p, made(look))
 
         return Action(kind, body)
 
@@ -116,9 +121,9 @@ class Members(Succession):
             return False
         if owner == NOBODY:
             return look.state == "inactive"
-        if is_over(state):
-            return look.state == "stale"
-        return look.state == ("here" if self.process.get(who(owner)) == self.process[p] else "elsewhere")
+        if self.process.get(who(owner)) == self.process[p]:
+            return look.state == "here"  # whatever the time: a process's own lease is never stale to it
+        return look.state == ("stale" if is_over(state) else "elsewhere")
 
     def hears(self, state: State, p: str, message: own.Happening) -> Iterable[State]:
         """The member takes what is believed."""

@@ -21,7 +21,8 @@ import attrs
 from tenure.adapters.verify.real import director
 {mutation}
 number, seconds = int(sys.argv[2]), float(sys.argv[3])
-found = director.run(director.RunPlan(number, seconds=seconds, fleet=True), Path(sys.argv[1]) / str(number))
+plan = director.RunPlan(number, leases=float(sys.argv[4]), seconds=seconds, fleet=True)
+found = director.run(plan, Path(sys.argv[1]) / str(number))
 print(json.dumps(attrs.asdict(found)))
 """
 
@@ -84,14 +85,14 @@ routing_steps.ROUTES = routing_steps.ROUTES.without("profile_not_held")
 }
 
 
-ROUNDS = 3
-"""How often the runs of a change may be made until it shows: on a busy machine little happens in one."""
+LEASES = (3.5, 3.5, 10, 30)
+"""How long the runs of a change may last, in turn, until it shows: on a busy machine little happens in one."""
 
 
-def run(place: Path, mutation: str, number: int, seconds: float) -> dict[str, Any]:
+def run(place: Path, mutation: str, number: int, seconds: float, leases: float = 3.5) -> dict[str, Any]:
     """The result of a run with a changed member; `seconds`: what the search for an explanation may take."""
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT.format(mutation=mutation), str(place), str(number), str(seconds)],
+        [sys.executable, "-c", SCRIPT.format(mutation=mutation), str(place), str(number), str(seconds), str(leases)],
         capture_output=True,
         text=True,
         timeout=120,
@@ -105,8 +106,8 @@ def test_a_changed_member_is_found_out(name: str, tmp_path: Path) -> None:
     """Some event of its runs is unexplained, and the row of the module says so."""
     module, mutation = MUTATIONS[name]
     rows = []
-    for number in range(0, ROUNDS * len(FLEETS), len(FLEETS)):
-        rows.append(row_of(run(tmp_path, mutation, number, 8), module))
+    for number, leases in enumerate(LEASES):
+        rows.append(row_of(run(tmp_path, mutation, number * len(FLEETS), 8, leases), module))
         if rows[-1]["verdict"] == Verdict.FAIL.value:
             return
     pytest.fail(str(rows))

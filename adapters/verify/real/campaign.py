@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     plans = [RunPlan(number) for number in range(chosen.first, chosen.first + chosen.runs)]
     plans += [RunPlan(number, leases=2, scale=1.0) for number in range(chosen.real_time)]
     plans += [RunPlan(number, damage=True) for number in range(chosen.damage)]
-    plans += [RunPlan(number, fleet=True) for number in range(chosen.fleets)]
+    plans += [RunPlan(number, fleet=True) for number in range(chosen.first, chosen.first + chosen.fleets)]
     plans += [RunPlan(LAST_FLEET, leases=1, scale=1.0, fleet=True) for _ in range(chosen.fleets_real_time)]
     for result in results(plans, chosen.keep):
         print(json.dumps(result), flush=True)

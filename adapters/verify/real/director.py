@@ -56,6 +56,10 @@ HEALING: Final = ("RuntimeRecovery",)
 """Those whose events it records as well, if somebody does damage in it, and doctors heal that."""
 
 
+PATIENCE: Final = 20
+"""For how many leases a run waits until there is a fleet to disturb."""
+BEGINNING: Final = 1 << 16
+"""How much of a trace is looked at for that, in bytes."""
 FLEET: Final = ("Succession", "FollowerRegistration")
 """Those whose events it records instead, if a fleet of members is in it."""
 
@@ -211,7 +215,7 @@ class _Crowd:
         """Until the time is over: kill, stop, continue; a killed one is replaced."""
         lease = self.timings.stale_ms / 1000
         if self.plan.fleet:
-            time.sleep(lease)  # there is something to disturb then
+            self._until_there_is_a_fleet(lease)
         end = time.monotonic() + self.plan.leases * lease
         while (left := end - time.monotonic()) > 0:
             time.sleep(min(left, self.chance.expovariate(3 / lease)))
@@ -236,6 +240,16 @@ class _Crowd:
                 self.kills += 1
                 self._start(slot)
 
+    def _until_there_is_a_fleet(self, lease: float) -> None:
+        """Wait for one lease, and until somebody has registered, or far longer than that should take."""
+        end = time.monotonic() + PATIENCE * lease
+        time.sleep(lease)
+        while time.monotonic() < end:
+            begun = [_beginning(path) for path in self.room.trace.glob("*.trace")]
+            if any(b'"FollowerRegistration"' in text for text in begun):
+                return
+            time.sleep(lease / 10)
+
     def end(self) -> None:
         """Kill and reap everybody."""
         for slot in list(self.pids):
@@ -254,3 +268,8 @@ class _Crowd:
             said = self.room.root / f"died.{pid}"
             text = said.read_text(encoding="utf-8") if said.exists() else f"status {status}"
             raise RuntimeError(f"a process of the run ended by itself: {text}")
+
+
+def _beginning(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(BEGINNING)
