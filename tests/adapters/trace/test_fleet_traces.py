@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import copy
+import json
 from pathlib import Path
 
 import pytest
 
 from tenure.adapters.trace.api import explained
 from tenure.adapters.trace.lines import Event
+from tenure.models import follower_registration, succession
+from tests.adapters.fleet.member_room import Village
 
 from .fleet_recorded import FIRST, SECOND, THIRD, fleet
 from .recorded import write
+
+TWINS = {
+    "Succession": succession.Succession(succession.CONFIGS["all"]),
+    "FollowerRegistration": follower_registration.FollowerRegistration(follower_registration.CONFIGS["all"]),
+}
 
 
 def of(event: Event, *pids: int) -> bool:
@@ -55,3 +63,16 @@ def test_a_write_that_a_kill_has_swallowed(tmp_path: Path) -> None:
     others = [deferring] if deferring not in kept else []
     verdict = explained(*write([*kept, *others, rings], tmp_path))
     assert verdict, str(verdict)
+
+
+@pytest.mark.parametrize("module", TWINS)
+def test_events_are_steps_of_the_twin(module: str) -> None:
+    """By its names, and as JSON."""
+    events = [event for event in fleet() if event.module == module]
+    assert {event.action for event in events} <= {action.name for action in TWINS[module].actions()}
+    assert json.dumps([event.text() for event in events])
+
+
+def test_without_a_recorder_nothing_is_made(tmp_path: Path) -> None:
+    """A member that records nothing has nothing that could."""
+    assert Village(tmp_path).life(FIRST).member.course._events is None
