@@ -98,6 +98,8 @@ class Course:
         self._jobs: set[asyncio.Task[None]] = set()
         self._call: asyncio.Task[None] | None = None
         """The registration or election that is under way, or the last one."""
+        self._elections = 0
+        """How many were stood for; the number of the last one."""
         self._begun: list[asyncio.Task[None]] = []
         """The calls that may not have ended."""
         self._timer: Timer | None = None
@@ -167,7 +169,9 @@ class Course:
             case own.Register(leader, _, binding):
                 self._begin(lambda: self._register(leader, binding))
             case own.Elect(observed):
-                self._begin(lambda: self._elect(observed))
+                self._elections += 1
+                number = self._elections
+                self._begin(lambda: self._elect(observed, number))
             case own.MoveBinding(binding):
                 self.moving = binding
             case own.RestoreBinding():
@@ -234,25 +238,30 @@ class Course:
         self.tell(own.Registered(leader, answer.binding))
         self.heard(answer.roster, answer.binding)
 
-    async def _elect(self, observed: int) -> None:
+    async def _elect(self, observed: int, number: int) -> None:
         try:
             outcome, why = await self._moves.elect(observed)
         except Exception as error:
             outcome, why = "failed", self._failed(error)
         match outcome:
-            case "elected" if self.phase == "starting":
+            case "elected" if number == self._elections and self.phase == "starting":
                 self.error = ""
                 self.tell(own.Started())
             case "elected":
                 # It was over before it was known here. Whatever is left of it is given up.
                 await self._moves.resign()
-                self.tell(own.ElectFailed())
+                self._tell_of(number, own.ElectFailed(), self.error)
             case "denied":
-                self.error = why
-                self.tell(own.Denied())
+                self._tell_of(number, own.Denied(), why)
             case "failed":
-                self.error = why
-                self.tell(own.ElectFailed())
+                self._tell_of(number, own.ElectFailed(), why)
+
+    def _tell_of(self, number: int, message: own.Denied | own.ElectFailed, why: str) -> None:
+        """An election has come to this. Where its loss was told before (`deposed`), the next one may be under way by
+        now: that is not the one that is meant."""
+        if number == self._elections:
+            self.error = why
+            self.tell(message)
 
     async def _look_after_loss(self) -> None:
         registrations = self.counts.registrations
