@@ -1,4 +1,4 @@
-"""Benchmarks, by hand: ``python tests/bench/run.py [--json FILE] [--only step,tlc,minicheck,compare,files,bus]``.
+"""Benchmarks, by hand: ``python tests/bench/run.py [--json FILE] [--only step,tlc,minicheck,compare,files,bus,fleet]``.
 
 Every number that matters is a ratio of two things measured in this one run on this one machine (DESIGN 11). Wall time
 is what is compared; the processor time beside it (of TLC with its collector and compiler) tells whether something else
@@ -21,6 +21,7 @@ from typing import Any, ClassVar
 import attrs
 from bus import bench_bus
 from files import bench_files
+from fleet import bench_fleets
 from statemachine import State, StateMachine
 from traces import bench_traces
 
@@ -364,6 +365,7 @@ def main() -> None:
         "files": lambda: bench_files(given.place),
         "traces": bench_traces,
         "bus": lambda: bench_bus(given.place),
+        "fleet": lambda: bench_fleets(given.place),
     }
     found: dict[str, list[Row]] = {}
     for name in given.only.split(","):
