@@ -13,12 +13,15 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
 from tenure.adapters.files.guard import GuardedFile
 from tenure.adapters.files.host import real_ports
+
+if TYPE_CHECKING:
+    from tests.real.others import Mixed
 
 T = TypeVar("T")
 PATIENCE = 20.0
@@ -407,6 +410,18 @@ def zygote() -> Iterator[Zygote]:
 def leads(zygote: Zygote, tmp_path: Path) -> Iterator[Leads]:
     """An agent directory, and an end of everything that was started in it."""
     made = Leads(zygote, tmp_path)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+@pytest.fixture
+def mixed(zygote: Zygote, tmp_path: Path) -> Iterator[Mixed]:
+    """A directory, and processes of both systems in it."""
+    from tests.real.others import Mixed
+
+    made = Mixed(zygote, tmp_path)
     try:
         yield made
     finally:
