@@ -12,9 +12,9 @@ what the twin has.
   leader owned, and had begun to start or lead), a denial, the beginning of a promotion and of leading (the lease was
   the member's).
 * The twin's leader L is anybody who owns and is no member: leaders of another system, `tenure lead`.
-* Believed where it is needed: that a lease has passed (not if its owner refreshed it later), that a process has died
-  whose events are over, that a look could see nothing, that a heartbeat or a registration failed, what a leader says of
-  rosters and threads, and which endpoint is published.
+* Believed where it is needed: that a lease has passed (not if its owner refreshed it later, and went on), that a
+  process has died whose events are over, that a look could see nothing, that a heartbeat or a registration failed, what
+  a leader says of rosters and threads, and which endpoint is published.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Successions(Instance[State]):
 
     @classmethod
     def beside(cls, group: Sequence[Event], events: Sequence[Event]) -> list[Event]:
-        return list(registry.writes(events, cls.module, group[0].resource or DEFAULT))
+        return registry.writes(events, cls.module, group[0].resource or DEFAULT)
 
     def process_of(self, event: Event) -> str:
         return event.node.removeprefix("=").partition("/")[0]
@@ -91,7 +91,10 @@ class Successions(Instance[State]):
     def label(self, event: Event, binding: Binding) -> Label:
         if event.action in WRITES:
             entry = self.name(event.args["entry"])
-            return Label(who(entry), event.action, (("entry", entry),), NOT_SAID, NOT_SAID, "")
+            args: tuple[tuple[str, Hashable], ...] = (("entry", entry),)
+            if event.action == KEEPS:
+                args += (("lost", event.args.get("lost") is True),)
+            return Label(who(entry), event.action, args, NOT_SAID, NOT_SAID, "")
         seen = event.observed
         roster, bound = seen.get("roster"), seen.get("binding")
         thread = _thread(bound)

@@ -190,10 +190,10 @@ class Members(Succession):
         """As `LeaderElection` has it: where nobody owns any more, nobody is replaced."""
         return state.entry.owner in (NOBODY, state.call[p].to) and (state.entry.owner == NOBODY or is_over(state))
 
-    def keeps(self, state: State, x: str, entry: str) -> Iterable[State]:
-        """It refreshes its lease, which has not passed."""
-        if state.entry.owner == entry and not is_over(state):
-            yield state
+    def keeps(self, state: State, x: str, entry: str, lost: bool) -> Iterable[State]:
+        """It refreshes its lease, which has not passed; or has, and it gives it up for that (`lost`)."""
+        if state.entry.owner == entry and (lost or not is_over(state)):
+            yield attrs.evolve(state, entry=Entry(entry))
 
     def lets_go(self, state: State, x: str, entry: str) -> Iterable[State]:
         """Its entry is removed."""
