@@ -261,10 +261,12 @@ class Member:
                 # A lease of ours that passed unrenewed, after a suspend or behind a guard, and nobody took it. Nobody
                 # of this process would ever lead over what is left of it.
                 await self._leadership.release()
-            elif self.phase not in _NO_LOOKS:
+            elif self.phase not in _NO_LOOKS and self._closing is None:  # who says goodbye begins nothing any more
                 self.course.saw(seen.look)
 
     def _lost(self, binding: Binding, why: str) -> None:
+        if self._closing is not None:
+            return
         self.course.lost(why)
         self._announce()
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
+import time
 
 import pytest
 
@@ -12,6 +14,7 @@ from tenure.adapters.files.directory import agent_directory
 from tenure.adapters.files.timings import DEFAULT
 from tenure.adapters.fleet.member import Member
 from tenure.adapters.fleet.roles import Following
+from tests.real.conftest import stop
 from tests.real.others import Mixed
 
 FORWARDS = ("leader.forwardMessage", "leader.forwardEditedMessage", "leader.forwardCallback", "leader.forwardReaction")
@@ -200,3 +203,19 @@ def test_a_goodbye_whose_answer_is_lost(mixed: Mixed) -> None:
     assert ours.ends() == 128 + signal.SIGTERM
     assert ours.said == ""
     assert leader.ask("registry") == {}
+
+
+def test_a_goodbye_to_a_leader_that_hangs(mixed: Mixed) -> None:
+    """Who leaves stands for no election, also when the lease passes meanwhile."""
+    leader = mixed.other()
+    mixed.leads(leader)
+    ours = mixed.start("--goodbye")
+    mixed.follows(ours, leader)
+    stop(leader.pid, mixed.registry)
+    ours.kill(signal.SIGTERM)
+    heartbeat = mixed.entry()["heartbeatMs"]
+    mixed.until(lambda: time.time() * 1000 > heartbeat + 2000 + 625)
+    assert mixed.entry()["pid"] == leader.pid
+    os.kill(leader.pid, signal.SIGCONT)
+    assert ours.ends() == 128 + signal.SIGTERM
+    assert not any(role.startswith(("standing", "starting", "leading")) for role in ours.roles)
