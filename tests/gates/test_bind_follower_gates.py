@@ -13,6 +13,7 @@ from tenure.adapters.bus.envelopes import Ack
 from tenure.adapters.bus.ledger import Done
 from tenure.adapters.fleet import follower as verbs
 from tenure.adapters.fleet import follower_steps, follower_work, requests, routing, routing_steps
+from tenure.adapters.fleet.book import Book
 from tenure.adapters.fleet.follower import Follower
 from tenure.adapters.fleet.projection import Snapshot
 from tenure.adapters.fleet.routing import Routing
@@ -252,6 +253,15 @@ def _leads_always(patch: Patch) -> None:
     patch.setattr(Routing, "_owned", owned)
 
 
+def _owns_for_ever(patch: Patch) -> None:
+    """The transaction is not waited for."""
+
+    async def owned(self: Book) -> Any:
+        return self._epoch
+
+    patch.setattr(Book, "owned", owned)
+
+
 def _publishes_nothing(patch: Patch) -> None:
     """A thread is deleted, and a registration acknowledged, before anything of it is on the disk."""
 
@@ -400,6 +410,7 @@ LEADERS: dict[str, tuple[Callable[[Patch], None], str]] = {
     "ends a registration by an old goodbye": (_routes_without("clean_up_is_current"), "deposed"),
     "cuts off who beats": (_routes_without("silent_too_long"), "channel"),
     "does not ask whether it leads": (_leads_always, "deposed"),
+    "believes what it once knew": (_owns_for_ever, "deposed"),
     "writes no intent": (_publishes_nothing, "intents"),
     "keeps a change that has failed": (_not_told(lead.ProvisionFailed), "intents"),
     "keeps a clean-up that has failed": (_not_told(lead.CleanUpFailed), "intents"),

@@ -14,7 +14,7 @@ from typing import Any, Final
 import attrs
 
 from tenure.adapters.bus import acks
-from tenure.adapters.bus.client import ONCE, Answer, Client, Reply, Retry, Unreachable
+from tenure.adapters.bus.client import Answer, Reply, Unreachable
 from tenure.adapters.bus.envelopes import Forward, Heartbeat
 from tenure.adapters.bus.peer import Peer
 from tenure.adapters.bus.wire import encode
@@ -25,6 +25,7 @@ from tenure.adapters.fleet.identity import InstanceIdentity
 from tenure.adapters.fleet.outcomes import Accepted, RefusedBy
 from tenure.adapters.ports import Ports
 from tenure.adapters.verify.bind import follower_wire as wire
+from tenure.adapters.verify.bind.follower_ports import Door, Numbers, Seen, Told, Wire
 from tenure.adapters.verify.bind.follower_wire import number, thread
 from tenure.adapters.verify.bind.stepped_loop import stepped_loop
 from tenure.machines import follower_messages as own
@@ -36,80 +37,6 @@ from tenure.models.follower_registration_state import ASKED, Call, Config, Msg, 
 TIMES: Final = attrs.evolve(DEFAULT, register_delay_ms=0.0)
 _PEER: Final = Peer(1, 0)
 _NOTHING: Final = Unreachable("timeout", True, True)
-
-
-@attrs.frozen(cache_hash=True)
-class Told:
-    """One step. `ended`: calls that are over; `calls`: all that wait then, said with the last step."""
-
-    node: Node
-    ended: frozenset[Call] = frozenset()
-    posts: tuple[Msg, ...] = ()
-    harm: frozenset[str] = frozenset()
-    calls: frozenset[Call] | None = None
-
-    def __str__(self) -> str:
-        posts = "".join(f", sends {m.kind}/{m.gen} to {m.lead}" for m in self.posts)
-        ended = "".join(f", {c.kind}/{c.gen} is over" for c in sorted(self.ended, key=str))
-        harm = "".join(f", {h}!" for h in sorted(self.harm))
-        return f"{self.node.phase} {self.node.generation or ''}{posts}{ended}{harm}"
-
-
-@attrs.frozen(cache_hash=True)
-class Seen:
-    """A follower, and everything that its next step depends on."""
-
-    node: Node
-    calls: tuple[tuple[str, int], ...]
-    link: str
-    ticks: int
-    verbs: tuple[str, ...]
-    held: int
-    begun: bool
-
-    def __str__(self) -> str:
-        n = self.node
-        own_key = ", own key" if n.own_key else ""
-        calls = " ".join(f"{kind}/{gen}" for kind, gen in self.calls)
-        return f"{n.phase} {n.generation or ''}{own_key}, calls {calls or 'none'}, ticks {self.ticks}"
-
-
-class _Wire(Client):
-    """The client."""
-
-    def __init__(self, desk: FollowerDesk) -> None:
-        super().__init__()
-        object.__setattr__(self, "desk", desk)
-
-    async def request(self, path: str, line: bytes, *, timeout_ms: float, retry: Retry = ONCE) -> Reply:
-        desk: FollowerDesk = self.desk  # type: ignore[attr-defined]
-        return await desk.requested(path, line)
-
-
-class _Door:
-    """The own endpoint."""
-
-    path = "/own"
-
-    async def start(self) -> None:
-        return
-
-    def heal_soon(self) -> None:
-        return
-
-    async def stop(self) -> None:
-        return
-
-
-class _Numbers:
-    """Request ids: a registration's is the one that the twin draws."""
-
-    def __init__(self) -> None:
-        self.fresh = 0
-
-    def next(self) -> str:
-        drawn, self.fresh = self.fresh, 0
-        return str(drawn) if drawn else "x"
 
 
 class _Steps:
@@ -161,11 +88,11 @@ class FollowerDesk:
             TIMES,
             on_lost=lambda binding, why: self.lost.append(binding),
             deliver=self._delivered,
-            client=_Wire(self),
+            client=Wire(self.requested),
             protocol=wire.protocol(config, name),
         )
-        self.follower._receiver = _Door()  # type: ignore[assignment]
-        self.numbers = self.follower._ids = _Numbers()  # type: ignore[assignment]
+        self.follower._receiver = Door()  # type: ignore[assignment]
+        self.numbers = self.follower._ids = Numbers()  # type: ignore[assignment]
         self.follower._events = _Steps(self)  # type: ignore[assignment]
 
     # -- what happens -------------------------------------------------------------------------------------------------

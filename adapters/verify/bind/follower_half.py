@@ -10,7 +10,8 @@ import attrs
 from tenure.adapters.fleet.follower import Follower
 from tenure.adapters.verify.bind.binding import Participant
 from tenure.adapters.verify.bind.controlled import ControlledPorts
-from tenure.adapters.verify.bind.follower_desk import FollowerDesk, Seen, Told
+from tenure.adapters.verify.bind.follower_desk import FollowerDesk
+from tenure.adapters.verify.bind.follower_ports import Seen, Told
 from tenure.adapters.verify.bind.learner import Program
 from tenure.adapters.verify.bind.registration import RegistrationBinding
 from tenure.adapters.verify.bind.replay import Replay

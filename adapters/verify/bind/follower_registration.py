@@ -1,13 +1,13 @@
 """The adapters of `FollowerRegistration` against its twin (bus.md b; I1-I6, I9, I10, I12, L0, L14, L24, L25).
 
 The followers' half is `Follower`, with its client and its endpoint replaced at their ports; the leaders' is `Requests`
-with `Routing` and `Turns`, with provisioning, ownership transactions, evidence, clock and client replaced. Either half
-is run against the twin's other half, which is its world.
+with `Routing`, `Turns` and `Book`, with provisioning, the ownership transaction, evidence, clock and client replaced.
+Either half is run against the twin's other half, which is its world.
 
 Not bound: what happens to one line on its way (retries, the request ledger, the secret), which is bound or tested by
 itself; a leader of the other system that evicts without a word (`Evictions`) or moves a thread (`Move`, but for the
-follower that is told of it); transactions that fail, or end between evidence and decision (`Book`), processes behind
-registrations (`Witness`), and when `Leading` prunes and reclaims; what becomes of work that was sent (it is taken).
+follower that is told of it); transactions that fail, or whose leading ends between evidence and decision; processes
+behind registrations (`Witness`); when `Leading` prunes and reclaims; what becomes of work that was sent (it is taken).
 """
 
 from __future__ import annotations

@@ -29,7 +29,18 @@ from tenure.adapters.fleet.wording import HELD, our_protocol
 from tenure.adapters.ports import Ports
 from tenure.adapters.verify.bind import follower_wire as wire
 from tenure.adapters.verify.bind.follower_wire import number, thread
-from tenure.adapters.verify.bind.leader_ports import Noted, Notes, Office, Pages, Port, Testimony, intents_of, routes_of
+from tenure.adapters.verify.bind.leader_ports import (
+    Noted,
+    Notes,
+    Office,
+    Pages,
+    Port,
+    StillBook,
+    Testimony,
+    intents_of,
+    routes_of,
+)
+from tenure.adapters.verify.bind.leader_steps import Does, Looks
 from tenure.adapters.verify.bind.stepped_loop import stepped_loop
 from tenure.machines import routes_messages as own
 from tenure.machines.slot_board import Target
@@ -44,49 +55,6 @@ _ENDS: Final = {
     "goodbye": ("Disconnect", "Cleaned", "CleanUpFailed"),
 }
 """Which events may end a request."""
-
-
-@attrs.frozen(cache_hash=True)
-class Does:
-    """One step. `heard`: the request that it took; `answers`: what it says; `intents`: on the disk then, None where
-    this leader writes nothing; `deleted`, `wrote`: what became of the thread of that registration; `acted`: for which
-    something was done; `queued`: requests that wait for their turn, said with the last step."""
-
-    routes: Registry
-    heard: Msg | None = None
-    again: bool = False
-    answers: tuple[Msg, ...] = ()
-    posts: tuple[Msg, ...] = ()
-    intents: frozenset[Intent] | None = None
-    deleted: tuple[str, int] | None = None
-    wrote: tuple[str, int] | None = None
-    acted: tuple[str, int] | None = None
-    harm: frozenset[str] = frozenset()
-    queued: frozenset[Msg] | None = None
-    label: str = ""
-
-    def __str__(self) -> str:
-        answers = "".join(f", {'yes' if m.ok else 'no'} to {m.who}'s {m.kind}/{m.gen}" for m in self.answers)
-        harm = "".join(f", {h}!" for h in sorted(self.harm))
-        return f"{self.label or 'nothing'}{answers}{harm}"
-
-
-@attrs.frozen(cache_hash=True)
-class Looks:
-    """A leader, and everything that its next step depends on. `calls`: of the port, by kind, instance, generation,
-    profile and thread; `asked`: who waits for what, in the order in which they came."""
-
-    routes: Registry
-    intents: frozenset[Intent]
-    calls: tuple[tuple[str, str, int, str, int], ...]
-    unsure: tuple[tuple[str, int], ...]
-    asked: tuple[tuple[Msg | Intent, bool, bool], ...]
-    opened: bool
-
-    def __str__(self) -> str:
-        routes = " ".join(f"{e.who}/{e.gen}" for e in sorted(self.routes.entries, key=str))
-        calls = " ".join(f"{kind} {who}/{gen}" for kind, who, gen, _, _ in self.calls)
-        return f"{self.routes.phase}, routes {routes or 'none'}, calls {calls or 'none'}, {len(self.asked)} wait"
 
 
 class _Wire(Client):
@@ -138,8 +106,8 @@ class LeaderDesk:
         self.routing = Routing(
             timed, TIMES, self.port, events, epoch=lambda: self.epoch, own_key="the leader's", on_change=lambda: None
         )
-        self.pages = Pages(self.office, self.loop, self.routing, self.epoch)
-        self.routing.book = self.pages  # type: ignore[assignment]
+        self.pages = Pages(self.office, self.routing, self.epoch)
+        self.book = self.routing.book = StillBook(timed, self.pages, self.epoch, self.pages.page)
         self.routing.witness = Testimony(self.office, process)  # type: ignore[assignment]
         self.port.pages = self.pages
         self.notes.routing = self.routing
@@ -202,8 +170,8 @@ class LeaderDesk:
         self.pages.holds = who, gen
         self.port.end("clean_up", who, gen, 0)
 
-    def _sure(self, who: str, gen: int) -> None:
-        self.pages.answer(who, gen)
+    def _sure(self) -> None:
+        self.pages.let_go()
 
     def _hangs(self) -> None:
         """All calls of the port take too long."""
@@ -228,8 +196,10 @@ class LeaderDesk:
     def _close(self) -> None:
         """What waits for its turn is cut off: `Leading` closes the connections in the same moment."""
         self.closed = True
+        self.office.owns = False
         self.routing.close()
-        self.pages.close()
+        self.pages.let_go()
+        self.loop.create_task(self.book.close())
 
     def _begin(self, what: Msg | Intent, again: bool, call: Any) -> None:
         self.askers.append(_Asker(what, again, self.loop.create_task(call)))
@@ -337,7 +307,7 @@ class LeaderDesk:
             self._routes(),
             intents_of(self.routing.data.intents),
             self.port.calls(),
-            self.pages.unsure(),
+            None if self.pages.held is None else self.pages.held[0],
             tuple((a.what, a.again, a.taken) for a in self.askers),
             self.opened,
         )

@@ -1,9 +1,9 @@
 """The leaders' half: `Requests` and `Routing` against `spec/LeaderRoutes.tla`; followers and channel are the world's.
 
 Threads, processes and the owner registry are the world's as well. A request that waits for its turn is on its way yet,
-in the twin's words; so nothing of it is lost meanwhile. Evidence and most transactions are answered at once: what the
-driver does in two steps there, the twin does in one (that nothing is acknowledged under an epoch that ended between the
-two is said by the transaction that publishes, and has tests of its own).
+in the twin's words; so nothing of it is lost meanwhile. Evidence is answered at once, and so are transactions, but for
+the one after a clean-up: what the driver does in two steps there, the twin does in one (that nothing is acknowledged
+under an epoch that ended between the two is said by the transaction that publishes, and has tests of its own).
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from tenure.adapters.fleet.requests import Requests
 from tenure.adapters.fleet.routing import Routing
 from tenure.adapters.verify.bind.binding import Move, Participant, World
 from tenure.adapters.verify.bind.controlled import ControlledPorts
-from tenure.adapters.verify.bind.leader_desk import Does, LeaderDesk, Looks
+from tenure.adapters.verify.bind.leader_desk import LeaderDesk
+from tenure.adapters.verify.bind.leader_steps import Does, Looks
 from tenure.adapters.verify.bind.learner import Program
 from tenure.adapters.verify.bind.registration import Around, RegistrationBinding
 from tenure.adapters.verify.bind.replay import Replay
@@ -131,6 +132,8 @@ class LeaderBinding(RegistrationBinding):
         """What becomes of calls of the port, and of the transaction after a clean-up."""
         fails = "fail" in self.config.causes
         for kind, who, gen, key, target in looks.calls:
+            if looks.unsure is not None and (kind == "register" or owns):
+                continue  # its own transaction comes after the one that is under way
             if kind == "register":
                 yield ("provisioned", who, gen, self.priced.given(state, x, who, target, key)), state, 0
             elif owns:
@@ -141,8 +144,8 @@ class LeaderBinding(RegistrationBinding):
                 yield ("fails", kind, who, gen), state, int(kind == "register" or owns)
         if fails and looks.calls:
             yield ("hangs",), state, 1
-        for who, gen in looks.unsure:
-            yield ("sure", who, gen), state, 0
+        if looks.unsure is not None:
+            yield ("sure",), state, 0
 
     def _reclaims(self, x: str, looks: Looks, state: State) -> Iterable[Choice]:
         """Intents on the disk, and threads of those that are out of the routes. Who is not dead is asked for as well,

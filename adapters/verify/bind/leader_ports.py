@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 import attrs
 
 from tenure.adapters.bus.envelopes import Registration
 from tenure.adapters.bus.peer import Peer
-from tenure.adapters.fleet.book import Deposed
+from tenure.adapters.files.lease import NotOwner
+from tenure.adapters.fleet.book import Book
+from tenure.adapters.fleet.projection import Snapshot
 from tenure.adapters.fleet.provisioning import CleanUpRefused, Provisioned, ProvisionRefused, ProvisionRequest
 from tenure.adapters.fleet.routing import Routing
 from tenure.adapters.fleet.witness import Claim
 from tenure.adapters.verify.bind.follower_wire import CHAT, number
-from tenure.adapters.verify.bind.stepped_loop import SteppedLoop
 from tenure.machines import routes_messages as own
 from tenure.machines.chart import Refused, Step
 from tenure.machines.follower_messages import Generation
 from tenure.machines.identity import Epoch, Process
 from tenure.machines.slot_board import Board, Record, Target
 from tenure.models.follower_registration_state import BOUND_MS, Change, Entry, Intent, Msg, Route
+
+T = TypeVar("T")
 
 
 @attrs.frozen
@@ -170,56 +174,51 @@ class Port:
 
 
 class Pages:
-    """The book: transactions are over at once, but for those that are held."""
+    """The owner registry's transactions, with what is published in them: over at once, but for one that is held."""
 
-    def __init__(self, office: Office, loop: SteppedLoop, routing: Routing, epoch: int) -> None:
+    def __init__(self, office: Office, routing: Routing, epoch: int) -> None:
         self.office = office
-        self.loop = loop
         self.routing = routing
         self.epoch = epoch
         self.disk: frozenset[Intent] = frozenset()
         self.live: frozenset[tuple[str, int]] = frozenset()
         self.holds: tuple[str, int] | None = None
-        self.waiting: list[tuple[tuple[str, int], asyncio.Future[None]]] = []
+        """The next one is held: it is for that clean-up."""
+        self.held: tuple[tuple[str, int], asyncio.Future[None]] | None = None
 
-    async def owned(self) -> int | None:
+    async def __call__(self, effect: Callable[[int], T], /) -> T:
         holds, self.holds = self.holds, None
         if holds is not None:
-            entry = holds, asyncio.get_running_loop().create_future()
-            self.waiting.append(entry)
-            await entry[1]
-            self.waiting.remove(entry)
-        return self.epoch if self.office.owns else None
-
-    async def published(self) -> None:
+            self.held = holds, asyncio.get_running_loop().create_future()
+            await self.held[1]
+            self.held = None
         if not self.office.owns:
-            raise Deposed("we do not lead")
-        self._publish()
+            raise NotOwner("another process leads")
+        return effect(self.epoch)
+
+    def page(self) -> Callable[[int], object]:
+        """What is published as it is now."""
+        snapshot = self.routing.snapshot()
+        return lambda epoch: self._publish(snapshot)
+
+    def _publish(self, snapshot: Snapshot) -> None:
+        self.disk = frozenset(
+            Intent(c.instance, number(c.generation), c.key or "", c.target.thread_id) for c in snapshot.clean_ups
+        )
+        self.live = frozenset((r.instance, number(r.generation)) for r in snapshot.live)
+
+    def let_go(self) -> None:
+        """The one that was held goes on."""
+        if self.held is not None and not self.held[1].done():
+            self.held[1].set_result(None)
+
+
+class StillBook(Book):
+    """The book. A run that is given up half-way publishes nothing."""
 
     def publish_soon(self) -> None:
-        self.loop.call_soon(self._publish)
-
-    def _publish(self) -> None:
-        if self.office.owns:
-            snapshot = self.routing.snapshot()
-            self.disk = frozenset(
-                Intent(c.instance, number(c.generation), c.key or "", c.target.thread_id) for c in snapshot.clean_ups
-            )
-            self.live = frozenset((r.instance, number(r.generation)) for r in snapshot.live)
-
-    def answer(self, who: str, gen: int) -> None:
-        """What was held is over."""
-        next(f for holds, f in self.waiting if holds == (who, gen)).set_result(None)
-
-    def close(self) -> None:
-        """Nothing begins any more; who waits is told that we do not lead."""
-        self.office.owns = False
-        for _, future in self.waiting:
-            future.set_result(None)
-
-    def unsure(self) -> tuple[tuple[str, int], ...]:
-        """What is held."""
-        return tuple(sorted(holds for holds, _ in self.waiting))
+        if asyncio._get_running_loop() is not None:
+            super().publish_soon()
 
 
 class Testimony:
