@@ -20,7 +20,8 @@ def writes(events: Sequence[Event], module: str, key: str) -> list[Event]:
     """An event of `module` for each write of an owner of `key`: it `Takes`, `Keeps` or `LetGo`; and one for each time
     that a lease was seen to have passed inside a transaction (`Passes`). `args.entry` is the exact entry,
     ``INSTANCE#EPOCH``; `args.lost` is true where the owner, stopped inside its refresh, saw behind it that it was too
-    late, or was never heard of again. The node is the runtime, with ``=`` before it: these are in no order with what it does beside.
+    late, or was never heard of again. The node is the runtime, with ``=`` before it: these are in no order with what
+    it does beside.
     """
     keys: dict[str, str] = {}
     found: list[Event] = []

@@ -59,9 +59,10 @@ def test_a_write_that_a_kill_has_swallowed(tmp_path: Path) -> None:
     rings = copy.copy(deferring)
     rings.action, rings.at, rings.t = "TimeUp", events[won].at, events[won].t
     rings.observed = {**deferring.observed, "phase": "electing", "deferred": True, "lease": "stale", "owner": owner}
-    kept = [event for event in events[:won] if not (of(event, THIRD) and event.module == "FollowerRegistration")]
-    others = [deferring] if deferring not in kept else []
-    verdict = explained(*write([*kept, *others, rings], tmp_path))
+    began = events.index(deferring)
+    mine = [e for e in events[: began + 1] if of(e, THIRD) and e.module == "Succession"]
+    others = [e for e in events[:won] if not of(e, THIRD) and e.module in ("Succession", "LeaderElection")]
+    verdict = explained(*write([*others, *mine, rings], tmp_path))
     assert verdict, str(verdict)
 
 
