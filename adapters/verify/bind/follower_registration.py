@@ -40,6 +40,7 @@ def _leader(least: int, config: Config, thorough: bool = False) -> Bound:
 BOUND: Final[Mapping[str, Bound]] = {
     "follower-channel": _follower(10_000, CONFIGS["channel"]),
     "follower-ends": _follower(400, _config("leave session late goodbye", 1)),
+    "follower-goodbyes": _follower(3_000, _config("leave session goodbye", 2, beating="")),
     "follower-asks": _follower(4_000, CONFIGS["asks"]),
     "follower-claim": _follower(250, CONFIGS["claim"]),
     "follower-strangers": _follower(100, CONFIGS["strangers"]),
@@ -55,7 +56,7 @@ BOUND: Final[Mapping[str, Bound]] = {
         20_000, _config("session late leave ask bare work move astray crash", 1, "a", "b"), thorough=True
     ),
     "leader-channel": _leader(7_000, CONFIGS["channel"]),
-    "leader-asks": _leader(450, _config("work bare ask late leave silence", 1)),
+    "leader-asks": _leader(2_000, _config("bare ask leave work silence", 2)),
     "leader-intents": _leader(3_000, CONFIGS["intents"]),
     "leader-deposed": _leader(7_000, CONFIGS["deposed"]),
     "leader-claim": _leader(150, CONFIGS["claim"]),
