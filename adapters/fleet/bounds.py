@@ -16,11 +16,13 @@ NAME_CHARACTERS: Final = 256
 PATH_BYTES: Final = 4_096
 
 
-def implausible(registration: Registration, own_endpoint: str) -> str:
-    """What is wrong with it, in words; "" for nothing. `own_endpoint` is the leader's: work that is sent there would
-    come back as a request."""
+def implausible(registration: Registration, own_endpoint: str, own_instance: str) -> str:
+    """What is wrong with it, in words; "" for nothing. `own_endpoint` and `own_instance` are the leader's: work that is
+    sent there would come back as a request, and nobody else is this instance."""
     if not registration.instance_id:
         return "the registration names no instance"
+    if registration.instance_id == own_instance:
+        return "the registration names the leader's own instance"
     if registration.registration_generation == "":
         return "the registration names no generation"  # to the other system, an empty text is none
     bounded: tuple[tuple[str, str | None, int], ...] = (

@@ -89,6 +89,7 @@ class Leading:
             serve=means.serve,
             authorise=means.authorise,
             client=means.client,
+            instance=means.identity.instance_id,
         )
         self.desk = Desk(
             ports,

@@ -97,14 +97,17 @@ class Requests:
         serve: Serve | None = None,
         authorise: Authorise = nobody_is_barred,
         client: Client | None = None,
+        instance: str = "",
     ) -> None:
-        """`endpoint` is the leader's own. `socket_of`: where an instance listens that has not said where. `leg_ms`: how
-        long a follower may take to answer what is sent to it: as long as its asker waits, and not one second (L11)."""
+        """`endpoint` and `instance` are the leader's own. `socket_of`: where an instance listens that has not said
+        where. `leg_ms`: how long a follower may take to answer what is sent to it: as long as its asker waits, and not
+        one second (L11)."""
         self._ports = ports
         self._routing = routing
         self._protocol = protocol
         self._view = view
         self._endpoint = endpoint
+        self._instance = instance
         self._socket_of = socket_of
         self._leg_ms = leg_ms
         self._serve = serve
@@ -133,7 +136,7 @@ class Requests:
     async def _register(self, request: Register, peer: Peer) -> Done[Ack]:
         registration = request.registration
         judged = compatible(self._protocol, registration.protocol)
-        if wrong := implausible(registration, self._endpoint):
+        if wrong := implausible(registration, self._endpoint, self._instance):
             return _no(acks.register_refused(request, self._protocol, wrong))
         try:
             answer = await self._routing.register(

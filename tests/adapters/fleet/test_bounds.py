@@ -14,7 +14,7 @@ DOOR = "/run/bus.sock"
 
 def said(**members: Any) -> str:
     fields = {"instance_id": "7:1", "connected_at_ms": 1, "registration_generation": "7:1:1"} | members
-    return implausible(Registration(**fields), DOOR)
+    return implausible(Registration(**fields), DOOR, "6:1")
 
 
 @pytest.mark.parametrize(
@@ -22,6 +22,7 @@ def said(**members: Any) -> str:
     [
         ({"instance_id": ""}, "names no instance"),
         ({"registration_generation": ""}, "names no generation"),
+        ({"instance_id": "6:1"}, "the leader's own instance"),
         ({"instance_id": "i" * 257}, "registration.instanceId is longer"),
         ({"registration_generation": "g" * 257}, "registration.registrationGeneration is longer"),
         ({"profile_key": "k" * 4353}, "registration.profileKey is longer"),
