@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from itertools import product
 from typing import Final
 
 import attrs
@@ -239,6 +240,10 @@ class World(FollowerRegistration):
         now = None if state.epoch == NONE else state.epoch
         return (now, x) if _unaware(x) in state.harm else (now,)
 
+    def _proofs(self, state: State) -> Iterable[frozenset[str]]:
+        """Whose death the leader may have proof of: it has none of a process that it never saw alive."""
+        return dict.fromkeys((self._dead(state), frozenset()))
+
     def _requests_of(self, state: State, x: str, kind: str, said: Said) -> Iterable[Msg | None]:
         if not self._serving(state, x):
             return
@@ -254,10 +259,10 @@ class World(FollowerRegistration):
         if self.speaks.get(said.word, self._process(p)) != self._process(p):
             return
         for m in self._requests_of(state, x, "register", said):
-            for epoch in self._epochs(state, x, said):
+            for epoch, dead in product(self._epochs(state, x, said), self._proofs(state)):
                 message = lead.Register(
                     p, said.gen or None, said.key, said.word, Binding(said.target or None), epoch,
-                    "authenticated" not in said.guards, "compatible" not in said.guards, True, self._dead(state),
+                    "authenticated" not in said.guards, "compatible" not in said.guards, True, dead,
                 )  # fmt: skip
                 draft = Draft(state)
                 done = self._hear(draft, x, message, 0 if m is None else m.session)
@@ -281,8 +286,9 @@ class World(FollowerRegistration):
         """A thread is there: the route is written, or the registration is refused at its end. What somebody writes
         who does not know yet that another owns is not acknowledged."""
         for u in self._change(state, x, "register", said):
-            for epoch in dict.fromkeys((*self._epochs(state, x, said), None)):
-                message = lead.Provisioned(u.who, u.gen, Binding(said.target or None), epoch, 1, self._dead(state))
+            epochs = dict.fromkeys((*self._epochs(state, x, said), None))
+            for epoch, dead in product(epochs, self._proofs(state)):
+                message = lead.Provisioned(u.who, u.gen, Binding(said.target or None), epoch, 1, dead)
                 draft = Draft(state)
                 done = self._hear(draft, x, message)
                 if isinstance(done, Refused):
