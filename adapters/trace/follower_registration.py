@@ -14,9 +14,10 @@ about, and is taken where the twin has exactly that message on its way, that cal
 * Who leads, and when, is what the owners of the recording wrote (`registry`). A leader registers, says goodbye and
   deletes threads only while it owns; that it knew less than that is believed.
 * Believed where it is needed: that nothing came back, or a refusal that the routes did not speak (a bound of the
-  endpoint or of its ledger); that a route was silent for too long; that a process has died whose events are over, and that a leader has no proof of that; what
-  an authenticated peer can do; what the port of threads gives; what a leader that opens found on the disk. Followers
-  and leaders that do not record (another system's) say and hear whatever is needed.
+  endpoint or of its ledger); that a route was silent for too long; that a process has died whose events are over, and
+  that a leader has no proof of that; what an authenticated peer can do; what the port of threads gives; what a leader
+  that opens found on the disk. Followers and leaders that do not record (another system's) say and hear whatever is
+  needed.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from typing import ClassVar, Final
 
 from tenure.adapters.trace.instance import NOT_SAID, Args, Binding, Hidden, Instance, Label
 from tenure.adapters.trace.lines import BadTrace, Event
-from tenure.adapters.trace.registration_world import LEADING, Said, World
+from tenure.adapters.trace.registration_followers import Said
+from tenure.adapters.trace.registration_world import LEADING, World
 from tenure.adapters.trace.registry import DEFAULT, LETS_GO, TAKES, WRITES, instance_of, writes
 from tenure.machines.chart import Refused
 from tenure.models.follower_registration_state import Intent, State
