@@ -204,6 +204,35 @@ def _hangs_on(patch: Patch) -> None:
     patch.setattr(Follower, "stop", stop)
 
 
+def _ignores(verb: str) -> Callable[[Patch], None]:
+    """A verb that does nothing."""
+    return lambda patch: patch.setattr(Follower, verb, lambda self, *args: None)
+
+
+def _ignores_cancellation(patch: Patch) -> None:
+    """An attempt that is cancelled is not given up."""
+    original = Follower._attempt
+
+    async def attempt(self: Follower, *args: Any) -> Any:
+        return await asyncio.shield(asyncio.ensure_future(original(self, *args)))
+
+    patch.setattr(Follower, "_attempt", attempt)
+
+
+def _offers_not(kind: type) -> Callable[[Patch], None]:
+    """The machine is never told that."""
+
+    def mutate(patch: Patch) -> None:
+        original = Follower._offer
+
+        def offer(self: Follower, message: Any, link: Any = None) -> Any:
+            return Refused("x", "x", ()) if isinstance(message, kind) else original(self, message, link)
+
+        patch.setattr(Follower, "_offer", offer)
+
+    return mutate
+
+
 FOLLOWERS: dict[str, tuple[Callable[[Patch], None], str]] = {
     "takes two registrations at a time": (_abandons_in_silence, "ends"),
     "takes any answer for its own": (_offers(_as_current), "channel"),
@@ -231,6 +260,13 @@ FOLLOWERS: dict[str, tuple[Callable[[Patch], None], str]] = {
     "says goodbye of another registration": (_says_goodbye_of_another, "channel"),
     "asks as another registration": (_asks_for_another, "asks"),
     "says that it is gone": (_says_gone, "channel"),
+    "stays when it is to leave": (_ignores("leave"), "goodbyes"),
+    "keeps a registration that nobody waits for": (_ignores_cancellation, "goodbyes"),
+    "keeps a goodbye that nobody waits for": (_offers_not(own.DisconnectFailed), "goodbyes"),
+    "does not hear of sessions": (_ignores("set_session"), "goodbyes"),
+    "does not tick": (_offers_not(own.Tick), "channel"),
+    "does not say goodbye": (_offers_not(own.Disconnect), "channel"),
+    "does not register": (_offers_not(own.Register), "channel"),
     "does not stop": (_hangs_on, "reload"),
 }
 

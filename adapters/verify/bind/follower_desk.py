@@ -39,6 +39,14 @@ _PEER: Final = Peer(1, 0)
 _NOTHING: Final = Unreachable("timeout", True, True)
 
 
+_FAILED: Final[dict[type[own.Happening], str]] = {
+    own.RegisterFailed: "register",
+    own.BeatFailed: "beat",
+    own.DisconnectFailed: "goodbye",
+}
+"""Which call has failed, or was given up."""
+
+
 class _Steps:
     """Where the follower says what its machine has become: before anything follows from it."""
 
@@ -48,8 +56,10 @@ class _Steps:
     def taken(
         self, message: own.Happening, lead: str | None, before: own.Memory, answer: Step[own.Memory, own.Output]
     ) -> None:
-        over = isinstance(message, own.RegisterFailed)
-        ended = frozenset({Call("register", number(message.generation))} if over else ())  # type: ignore[union-attr]
+        failed = own.RegisterFailed | own.BeatFailed | own.DisconnectFailed
+        ended = frozenset[Call]()
+        if isinstance(message, failed):
+            ended = frozenset({Call(_FAILED[type(message)], number(message.generation))})
         self.desk.noted.append((self.desk.node_of(answer.phase, answer.data), ended))
         self.desk.recovered += [
             o for o in answer.outputs if isinstance(o, own.Recover) and number(o.generation) == self.desk.held
@@ -70,6 +80,7 @@ class FollowerDesk:
         self.harm: set[str] = set()
         self.verbs: list[tuple[str, asyncio.Task[Any]]] = []
         self.under_own_key = False
+        self.given_up = False
         self.latest: asyncio.Task[Any] | None = None
         self.held = 0
         self.recovered: list[own.Recover] = []
@@ -104,6 +115,8 @@ class FollowerDesk:
         found = self._in_loop(lambda: getattr(self, f"_{what}")(*args))
         over: frozenset[Call] = found if isinstance(found, frozenset) else frozenset()
         self._judge()
+        if not self._obeys(what, before):
+            self.harm.add("disobeyed")
         self.steps = tuple(self._told(before, calls - over))
         self.failing, self.numbers.fresh = None, 0
 
@@ -143,6 +156,12 @@ class FollowerDesk:
 
     def _leave(self) -> None:
         self.follower.leave()
+
+    def _cancel(self, at: int) -> None:
+        """Whoever asked for a registration, or for a goodbye, does not wait for it any more."""
+        verb, task = self.verbs[at]
+        self.given_up = task is self.latest or verb == "disconnect"
+        task.cancel()
 
     def _session(self, session: int) -> None:
         self.follower.set_session(session)
@@ -230,6 +249,8 @@ class FollowerDesk:
         self.harm |= {"lost"} if self.lost != lost else set()
         for verb, task in [v for v in self.verbs if v[1].done()]:
             self.verbs.remove((verb, task))
+            if task.cancelled():
+                continue
             result = task.result()
             if verb == "register" and isinstance(result, Accepted):
                 self.held = number(result.generation)
@@ -243,6 +264,26 @@ class FollowerDesk:
                 self.harm |= {"said gone"} if data.generation is not None else set()
         if data.generation is None:
             self.held = 0
+
+    def _obeys(self, what: str, before: Node) -> bool:
+        """Whether it does what it is told to; the twin may leave a command alone."""
+        now, idle = self.follower.phase, self.follower.data.generation is None
+        match what:
+            case "leave":
+                return idle
+            case "register":
+                return before.phase != "idle" or now != "idle"
+            case "disconnect":
+                return before.phase != "registered" or now == "disconnecting"
+            case "session":
+                return now != "registering"
+            case "tick":
+                return before.phase != "registered" or self.follower.data.beating
+            case "ask":
+                return before.phase != "registered" or bool(self.posts)
+            case "cancel" if self.given_up:
+                return idle or (before.phase == "disconnecting" and now == "registered")
+        return True
 
     def _told(self, before: Node, calls: frozenset[Call]) -> list[Told]:
         steps: list[Told] = []

@@ -74,6 +74,8 @@ class FollowerBinding(RegistrationBinding):
             yield ("disconnect",), state, 1
         if "leave" in causes:
             yield ("leave",), state, 1
+            for at in range(len(seen.verbs)):
+                yield ("cancel", at), state, 1
         if "ask" in causes:
             yield ("ask",), state, 1
         if "session" in causes:

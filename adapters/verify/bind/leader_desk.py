@@ -179,7 +179,10 @@ class LeaderDesk:
 
     def _forward(self, who: str, gen: int) -> None:
         m = Msg("work", who, gen, self.name)
-        self.loop.create_task(self.requests.send(wire.forward(m)))
+        stands = any((e.who, e.gen) == (who, gen) for e in self._routes().entries)
+        task = self.loop.create_task(self.requests.send(wire.forward(m)))
+        if stands:
+            task.add_done_callback(lambda task: None if task.result().ok else self.office.harm.add("unsent"))
 
     def _silence(self, who: str) -> None:
         """Time goes by in which nothing of it is heard."""
