@@ -19,9 +19,9 @@ WRITES: Final = frozenset({TAKES, KEEPS, LETS_GO, PASSES})
 def writes(events: Sequence[Event], module: str, key: str) -> list[Event]:
     """An event of `module` for each write of an owner of `key`: it `Takes`, `Keeps` or `LetGo`; and one for each time
     that a lease was seen to have passed inside a transaction (`Passes`). `args.entry` is the exact entry,
-    ``INSTANCE#EPOCH``; `args.lost` is true where the owner, stopped inside its refresh, saw behind it that it was too
-    late, or was never heard of again. The node is the runtime, with ``=`` before it: these are in no order with what
-    it does beside.
+    ``INSTANCE#EPOCH``; `args.lost` is true where the lease was seen to have passed before, or where the owner, stopped
+    inside its refresh, saw behind it that it was too late, or was never heard of again. The node is the runtime, with
+    ``=`` before it: these are in no order with what it does beside.
     """
     keys: dict[str, str] = {}
     found: list[Event] = []
@@ -54,7 +54,20 @@ def writes(events: Sequence[Event], module: str, key: str) -> list[Event]:
         )  # fmt: skip
     for refresh in kept.values():
         refresh["lost"] = True
+    _judge(found)
     return found
+
+
+def _judge(found: Sequence[Event]) -> None:
+    """A lease that was seen to have passed may be refreshed all the same, as long as nobody has taken it."""
+    passed: set[object] = set()
+    for event in sorted(found, key=lambda event: event.number):
+        entry, args = event.args["entry"], event.args
+        if event.action == PASSES:
+            passed.add(entry)
+        elif event.action == KEEPS and entry in passed and isinstance(args, dict):
+            args["lost"] = True
+            passed.discard(entry)
 
 
 def instance_of(node: str) -> str:

@@ -12,9 +12,9 @@ what the twin has.
   leader owned, and had begun to start or lead), a denial, the beginning of a promotion and of leading (the lease was
   the member's).
 * The twin's leader L is anybody who owns and is no member: leaders of another system, `tenure lead`.
-* Believed where it is needed: that a lease has passed (not if its owner refreshed it later, and went on), that a
-  process has died whose events are over, that a look could see nothing, that a heartbeat or a registration failed, what
-  a leader says of rosters and threads, and which endpoint is published.
+* Believed where it is needed: that a lease has passed (not if its owner refreshed it later, unless it saw that too),
+  that a process has died whose events are over, that a look could see nothing, that a heartbeat or a registration
+  failed, what a leader says of rosters and threads, and which endpoint is published.
 """
 
 from __future__ import annotations
@@ -72,6 +72,8 @@ class Successions(Instance[State]):
             for said in (event.observed.get("owner"), event.observed.get("leader"), event.args.get("leader")):
                 if isinstance(said, str):
                     entries[_named(said, known)] = None
+        # Nobody may have seen what somebody wrote who was killed in that moment.
+        entries |= {f"{node}#?": None for node in nodes}
         found = cls(nodes, list(entries), title)
         writes = (str(e.args["entry"]) for e in events if e.action in WRITES and e.action != PASSES)
         found.writers = frozenset(who(_named(entry, known)) for entry in writes)
