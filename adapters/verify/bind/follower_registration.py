@@ -38,15 +38,15 @@ def _leader(least: int, config: Config, thorough: bool = False) -> Bound:
 
 
 BOUND: Final[Mapping[str, Bound]] = {
-    "follower-channel": _follower(10_000, CONFIGS["channel"]),
+    "follower-channel": _follower(9_000, CONFIGS["channel"]),
     "follower-ends": _follower(400, _config("leave session late goodbye", 1)),
     "follower-goodbyes": _follower(3_000, _config("leave session goodbye", 2, beating="")),
-    "follower-asks": _follower(4_000, CONFIGS["asks"]),
-    "follower-claim": _follower(250, CONFIGS["claim"]),
+    "follower-asks": _follower(3_500, CONFIGS["asks"]),
+    "follower-claim": _follower(200, CONFIGS["claim"]),
     "follower-strangers": _follower(100, CONFIGS["strangers"]),
-    "follower-foreign": _follower(50, CONFIGS["foreign"]),
-    "follower-shell": _follower(3_500, CONFIGS["shell"]),
-    "follower-reload": _follower(1_000, CONFIGS["reload"]),
+    "follower-foreign": _follower(40, CONFIGS["foreign"]),
+    "follower-shell": _follower(3_000, CONFIGS["shell"]),
+    "follower-reload": _follower(900, CONFIGS["reload"]),
     "follower-successor": _follower(1_000, CONFIGS["successor"]),
     "follower-all": _follower(800, CONFIGS["all"]),
     "follower-deposed": _follower(15_000, CONFIGS["deposed"], thorough=True),
@@ -58,21 +58,21 @@ BOUND: Final[Mapping[str, Bound]] = {
     "leader-channel": _leader(7_000, CONFIGS["channel"]),
     "leader-asks": _leader(2_000, _config("bare ask leave work silence", 2)),
     "leader-intents": _leader(3_000, CONFIGS["intents"]),
-    "leader-deposed": _leader(7_000, CONFIGS["deposed"]),
+    "leader-deposed": _leader(6_500, CONFIGS["deposed"]),
     "leader-claim": _leader(150, CONFIGS["claim"]),
-    "leader-strangers": _leader(35, CONFIGS["strangers"]),
+    "leader-strangers": _leader(30, CONFIGS["strangers"]),
     "leader-shell": _leader(3_000, CONFIGS["shell"]),
     "leader-reload": _leader(1_000, CONFIGS["reload"]),
     "leader-successor": _leader(1_500, CONFIGS["successor"]),
     "leader-all": _leader(700, CONFIGS["all"]),
-    "leader-goodbyes": _leader(6_000, _config("goodbye fail leave", 1, "a", "b", relation="shell"), thorough=True),
+    "leader-goodbyes": _leader(12_000, _config("goodbye fail leave", 1, "a", "b", relation="shell"), thorough=True),
     "leader-many": _leader(
         20_000,
         _config("depose goodbye fail work ask lose late repeat", 1, "a", "b", claims="a b"),
         thorough=True,
     ),
     "leader-graves": _leader(
-        2_000, _config("goodbye fail leave bury crash lose repeat", 2, "a", "b", relation="successor"), thorough=True
+        6_000, _config("goodbye fail leave bury crash lose repeat", 2, "a", "b", relation="successor"), thorough=True
     ),
 }
 """What the manifest names for the stage `bind`."""
