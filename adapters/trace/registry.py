@@ -6,7 +6,7 @@ modules say of who owns is held against them. That the writes themselves are rig
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from tenure.adapters.trace.lines import Event
@@ -16,58 +16,31 @@ TAKES, KEEPS, LETS_GO, PASSES = "Takes", "Keeps", "LetGo", "Passes"
 WRITES: Final = frozenset({TAKES, KEEPS, LETS_GO, PASSES})
 
 
-def writes(events: Sequence[Event], module: str, key: str) -> list[Event]:
+def writes(events: Sequence[Event], module: str, key: str) -> Iterator[Event]:
     """An event of `module` for each write of an owner of `key`: it `Takes`, `Keeps` or `LetGo`; and one for each time
     that a lease was seen to have passed inside a transaction (`Passes`). `args.entry` is the exact entry,
-    ``INSTANCE#EPOCH``; `args.lost` is true where the lease was seen to have passed before, or where the owner, stopped
-    inside its refresh, saw behind it that it was too late, or was never heard of again. The node is the runtime, with
-    ``=`` before it: these are in no order with what it does beside.
+    ``INSTANCE#EPOCH``. The node is the runtime, with ``=`` before it: these are in no order with what it does beside.
     """
     keys: dict[str, str] = {}
-    found: list[Event] = []
-    kept: dict[str, dict[str, object]] = {}
     for event in events:
-        seen, node = event.observed, event.node
-        if event.module == "PollingOwnership" and (refresh := kept.pop(node, None)) is not None:
-            refresh["lost"] = seen.get("phase") == "losing"
         if event.module != "LeaderElection":
             continue
-        kept.pop(node, None)
+        seen, node = event.observed, event.node
         if event.action in ("Start", "Switch"):
             keys[node] = str(event.args.get("key", DEFAULT))
         if keys.get(node, DEFAULT) != key:
             continue
-        args: dict[str, object] = {"entry": f"{instance_of(node)}#{event.tenure}"}
         if event.action == "Write":
             action = KEEPS if not seen else TAKES if seen.get("phase") == "owner" else LETS_GO
-            if action == KEEPS:
-                kept[node] = args
+            entry = f"{instance_of(node)}#{event.tenure}"
         elif seen.get("age") == "passed" and event.number:
-            action, args = PASSES, {"entry": f"{seen.get('owner')}#{seen.get('id')}"}
+            action, entry = PASSES, f"{seen.get('owner')}#{seen.get('id')}"
         else:
             continue
-        found.append(
-            Event(
-                event.file, event.line, module, action, f"={node}", event.seq, event.number, event.at,
-                args, {}, event.tenure, event.t,
-            )
+        yield Event(
+            event.file, event.line, module, action, f"={node}", event.seq, event.number, event.at,
+            {"entry": entry}, {}, event.tenure, event.t,
         )  # fmt: skip
-    for refresh in kept.values():
-        refresh["lost"] = True
-    _judge(found)
-    return found
-
-
-def _judge(found: Sequence[Event]) -> None:
-    """A lease that was seen to have passed may be refreshed all the same, as long as nobody has taken it."""
-    passed: set[object] = set()
-    for event in sorted(found, key=lambda event: event.number):
-        entry, args = event.args["entry"], event.args
-        if event.action == PASSES:
-            passed.add(entry)
-        elif event.action == KEEPS and entry in passed and isinstance(args, dict):
-            args["lost"] = True
-            passed.discard(entry)
 
 
 def instance_of(node: str) -> str:

@@ -12,9 +12,10 @@ what the twin has.
   leader owned, and had begun to start or lead), a denial, the beginning of a promotion and of leading (the lease was
   the member's).
 * The twin's leader L is anybody who owns and is no member: leaders of another system, `tenure lead`.
-* Believed where it is needed: that a lease has passed (not if its owner refreshed it later, unless it saw that too),
-  that a process has died whose events are over, that a look could see nothing, that a heartbeat or a registration
-  failed, what a leader says of rosters and threads, and which endpoint is published.
+* Believed where it is needed: that a lease has passed (its owner may refresh it afterwards, as long as nobody has taken
+  it: so has `LeaderElection`), that a process has died whose events are over, that a look could see nothing, that a
+  heartbeat or a registration failed, what a leader says of rosters and threads, and which endpoint is published. A
+  leader that leaves serves until its entry is gone.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ class Successions(Instance[State]):
 
     @classmethod
     def beside(cls, group: Sequence[Event], events: Sequence[Event]) -> list[Event]:
-        return registry.writes(events, cls.module, group[0].resource or DEFAULT)
+        return list(registry.writes(events, cls.module, group[0].resource or DEFAULT))
 
     def process_of(self, event: Event) -> str:
         return event.node.removeprefix("=").partition("/")[0]
@@ -93,10 +94,7 @@ class Successions(Instance[State]):
     def label(self, event: Event, binding: Binding) -> Label:
         if event.action in WRITES:
             entry = self.name(event.args["entry"])
-            args: tuple[tuple[str, Hashable], ...] = (("entry", entry),)
-            if event.action == KEEPS:
-                args += (("lost", event.args.get("lost") is True),)
-            return Label(who(entry), event.action, args, NOT_SAID, NOT_SAID, "")
+            return Label(who(entry), event.action, (("entry", entry),), NOT_SAID, NOT_SAID, "")
         seen = event.observed
         roster, bound = seen.get("roster"), seen.get("binding")
         thread = _thread(bound)

@@ -26,7 +26,8 @@ _MADE: Final[Mapping[str, Callable[[Look], own.Happening]]] = {
 }
 LOOKS: Final = frozenset(_MADE)
 """The steps that follow a look."""
-SERVING: Final = frozenset({"starting", "leading"})
+SERVING: Final = frozenset({"starting", "leading", "ended"})
+"""An owner's phases in which followers are acknowledged. One that leaves has ended already."""
 
 
 def who(entry: str) -> str:
@@ -190,9 +191,9 @@ class Members(Succession):
         """As `LeaderElection` has it: where nobody owns any more, nobody is replaced."""
         return state.entry.owner in (NOBODY, state.call[p].to) and (state.entry.owner == NOBODY or is_over(state))
 
-    def keeps(self, state: State, x: str, entry: str, lost: bool) -> Iterable[State]:
-        """It refreshes its lease, which has not passed; or has, and it gives it up for that (`lost`)."""
-        if state.entry.owner == entry and (lost or not is_over(state)):
+    def keeps(self, state: State, x: str, entry: str) -> Iterable[State]:
+        """It refreshes its lease."""
+        if state.entry.owner == entry:
             yield attrs.evolve(state, entry=Entry(entry))
 
     def lets_go(self, state: State, x: str, entry: str) -> Iterable[State]:

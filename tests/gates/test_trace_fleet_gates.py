@@ -81,15 +81,17 @@ def _sees(event: Event, phase: str, lease: str) -> Event:
     return again(event, action="See", args={}, observed=seen)
 
 
-def test_a_lease_that_passed_and_was_refreshed(tmp_path: Path) -> None:
-    """The third says that the lease had passed, and its owner refreshes it afterwards. (What the third said later is
-    gone: that would not agree either.)"""
+def test_an_election_that_was_not_won(tmp_path: Path) -> None:
+    """The second took the lease of another entry than the one against which it stood."""
     events = fleet()
-    place = find(events, SUCCESSION, "Hear", THIRD)
-    lies = _sees(events[place], "deferring", "stale")
-    later = [e for e in events[place + 1 :] if (e.module, e.node) != (SUCCESSION, lies.node)]
-    events[place + 1 :] = [lies, *later]
-    unexplained(checked(events, tmp_path, *OWNERS, REGISTRATION), SUCCESSION, "Keeps")
+    stood = next(
+        e
+        for e in events
+        if e.module == SUCCESSION and e.process.startswith(f"{SECOND}-") and e.observed["phase"] == "electing"
+    )
+    first = events[find(events, SUCCESSION, "Answered", SECOND)].args["leader"]
+    stood.observed = {**stood.observed, "lease": "stale", "owner": f"{str(first).partition('#')[0]}#99"}
+    unexplained(checked(events, tmp_path), SUCCESSION, stood.action)
 
 
 def test_a_promotion_without_winning(tmp_path: Path) -> None:

@@ -55,14 +55,20 @@ def test_a_write_that_a_kill_has_swallowed(tmp_path: Path) -> None:
     events = within(fleet())
     won = next(i for i, e in enumerate(events) if e.action == "Write" and of(e, SECOND) and e.observed)
     owner = f"{events[won].node.rpartition('/')[2]}#{events[won].tenure}"
-    deferring = [e for e in events if of(e, THIRD) and e.observed.get("phase") == "deferring"][-1]
-    rings = copy.copy(deferring)
-    rings.action, rings.at, rings.t = "TimeUp", events[won].at, events[won].t
-    rings.observed = {**deferring.observed, "phase": "electing", "deferred": True, "lease": "stale", "owner": owner}
-    began = events.index(deferring)
-    mine = [e for e in events[: began + 1] if of(e, THIRD) and e.module == "Succession"]
+    joined = next(i for i, e in enumerate(events) if of(e, THIRD) and e.action == "Hear")
+    mine = [e for e in events[: joined + 1] if of(e, THIRD) and e.module == "Succession"]
+    defers, rings = copy.copy(mine[-1]), copy.copy(mine[-1])
+    for event, action, phase, lease, seen in (
+        (defers, "See", "deferring", "inactive", None),
+        (rings, "TimeUp", "electing", "stale", owner),
+    ):
+        event.action, event.at, event.t, event.args = action, events[won].at, events[won].t, {}
+        event.observed = {**event.observed, "phase": phase, "lease": lease, "owner": seen, "published": 0}
+    defers.observed = {**defers.observed, "roster": ["B", "C"]}
+    rings.observed = {**defers.observed, **rings.observed, "roster": ["B", "C"], "deferred": True}
+    mine[-1].observed = {**mine[-1].observed, "roster": ["B", "C"]}
     others = [e for e in events[:won] if not of(e, THIRD) and e.module in ("Succession", "LeaderElection")]
-    verdict = explained(*write([*others, *mine, rings], tmp_path))
+    verdict = explained(*write([*others, *mine, defers, rings], tmp_path))
     assert verdict, str(verdict)
 
 
