@@ -58,6 +58,16 @@ class Limits:
     """How long `stop` waits for cancelled requests."""
     backlog: int = 1024
 
+    def within(self, descriptors: int) -> Limits:
+        """These, for a process that may have so many descriptors: at most half are for connections, and a quarter for
+        those of one process. Else whoever connects often enough leaves none for the lease, and that passes."""
+        most = max(2, descriptors // 2)
+        return attrs.evolve(
+            self,
+            connections=min(self.connections, most),
+            connections_of_one=min(self.connections_of_one, most // 2),
+        )
+
     def __attrs_post_init__(self) -> None:
         if self.line_bytes > self.room_bytes // 2:
             raise ValueError("room_bytes: a line must fit into half of it, or it is never received")

@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import resource
 import socket
+import sys
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -39,6 +41,12 @@ _LONG_S: Final = 0.02
 """Seconds of parsing beyond which others notice."""
 
 
+def _descriptors() -> int:
+    """How many this process may have."""
+    found = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return sys.maxsize if found == resource.RLIM_INFINITY else found
+
+
 class BusServer(Generic[E]):
     """Serves what its listening sockets accept. All of it runs on one event loop; `statistics` may be read anywhere."""
 
@@ -55,8 +63,8 @@ class BusServer(Generic[E]):
         """`parse` answers None, or raises, for what is no envelope; it is called in a thread for long lines.
         `handle` answers with a line, its newline optional. It is not cancelled when the asker goes away, since the
         asker may ask again for the same; `stop` cancels it. `failed` makes the answer to a request whose `handle`
-        raised. `time` (s) is the loop's where None."""
-        self.limits = limits if limits is not None else Limits()
+        raised. `limits`: the usual ones, within this process's descriptors, where None; `time` (s): the loop's."""
+        self.limits = limits if limits is not None else Limits().within(_descriptors())
         self.parse = parse
         self.handle = handle
         self.failed = failed

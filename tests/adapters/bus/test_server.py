@@ -6,6 +6,7 @@ import asyncio
 import gc
 import json
 import os
+import resource
 
 import attrs
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from tenure.adapters.bus.client import Answer, NoResponse, Unreachable
 from tenure.adapters.bus.endpoint import Endpoint
 from tenure.adapters.bus.limits import Limits
+from tenure.adapters.bus.peer import Peer
 from tenure.adapters.bus.server import INVALID, BusServer
 from tests.adapters.bus.transport_room import (
     SMALL,
@@ -404,6 +406,21 @@ def test_bounds_that_contradict_each_other_are_refused() -> None:
         Limits(room_bytes=2**20)
     with pytest.raises(ValueError, match="tiny_bytes"):
         Limits(tiny_bytes=2**20)
+
+
+def test_connections_leave_descriptors_for_the_lease() -> None:
+    """Whoever holds two hundred of them, at a leader that may have 64, would end its leading."""
+    few, usual = Limits().within(64), Limits().within(1024)
+
+    assert (few.connections, few.connections_of_one) == (32, 16)
+    assert usual == Limits()
+    assert (Limits().within(0).connections, Limits().within(0).connections_of_one) == (2, 1)
+    server: BusServer[bytes] = BusServer(lambda line: line, _never)
+    assert server.limits == Limits().within(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+
+
+async def _never(line: bytes, peer: Peer) -> bytes:
+    raise AssertionError("nobody asks")
 
 
 def test_others_users_are_refused() -> None:
