@@ -142,6 +142,8 @@ class Follower(FollowerWork):
             self._offer(own.DisconnectFailed(link.generation, ack.text))
             return ack.text
         self._offer(own.DisconnectAnswered(link.generation, ack.ok, "" if ack.ok else said(ack)))
+        if self.data.generation != link.generation:
+            self._end_calls(link.generation)  # a heartbeat, or an ask, of what is over: nobody waits for it any more
         return True if ack.ok else said(ack)
 
     def set_session(self, session: int) -> None:

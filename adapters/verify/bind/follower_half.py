@@ -1,4 +1,9 @@
-"""The follower's half: `Follower` against `spec/FollowerSteps.tla`; leaders, channel and threads are the world's."""
+"""The follower's half: `Follower` against `spec/FollowerSteps.tla`; leaders, channel and threads are the world's.
+
+A registration asks whoever leads at that moment. What is asked again under a key of its own, since the profile is held,
+is asked of the same leader: where that one is over by then the driver finds nobody, and to the twin, which asks whoever
+leads, it does not begin. So there is no configuration in which a profile is held and its leader ends.
+"""
 
 from __future__ import annotations
 

@@ -38,9 +38,10 @@ def _leader(least: int, config: Config, thorough: bool = False) -> Bound:
 
 
 BOUND: Final[Mapping[str, Bound]] = {
-    "follower-channel": _follower(9_000, CONFIGS["channel"]),
+    "follower-channel": _follower(6_000, CONFIGS["channel"]),
     "follower-ends": _follower(400, _config("leave session late goodbye", 1)),
     "follower-goodbyes": _follower(3_000, _config("leave session goodbye", 2, beating="")),
+    "follower-stops": _follower(1_000, _config("crash goodbye", 2)),
     "follower-asks": _follower(3_500, CONFIGS["asks"]),
     "follower-claim": _follower(200, CONFIGS["claim"]),
     "follower-strangers": _follower(100, CONFIGS["strangers"]),
@@ -66,6 +67,7 @@ BOUND: Final[Mapping[str, Bound]] = {
     "leader-successor": _leader(1_500, CONFIGS["successor"]),
     "leader-all": _leader(700, CONFIGS["all"]),
     "leader-goodbyes": _leader(12_000, _config("goodbye fail leave", 1, "a", "b", relation="shell"), thorough=True),
+    "leader-pair": _leader(5_000, CONFIGS["pair"], thorough=True),
     "leader-many": _leader(
         20_000,
         _config("depose goodbye fail work ask lose late repeat", 1, "a", "b", claims="a b"),
