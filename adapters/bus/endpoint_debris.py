@@ -5,7 +5,8 @@ refused connection proves it dead, except in the moment between bind and listen;
 
 A stop leaves the link at its path (`Endpoint`). A leader's stays for the next one to rename over. A follower's bears
 its instance, which nobody else ever is: it is removed when that process is gone as well, since only that could be about
-to publish it again.
+to publish it again. Where paths are too long, the name says neither, and whoever published it may be about to do so
+again: there a link to nothing stays for an hour. Followers leave one each.
 """
 
 from __future__ import annotations
@@ -21,12 +22,15 @@ from tenure.adapters.bus.endpoint_calls import EndpointCalls, Node
 
 OLD_MS: Final = 60_000
 """Younger debris is left alone: its process may be between two calls."""
+NAMELESS_MS: Final = 3_600_000
 _AT_ONCE: Final = 256
 """Names looked at in one sweep."""
 _PRIVATE: Final = re.compile(r"\.pt-[0-9a-f]{16}\.sock")
 _LINK: Final = re.compile(r"[^/]+\.sock\.link\.[^/]+")
 _FOLLOWER: Final = re.compile(r"([1-9][0-9]{0,9})_[0-9]+\.sock")
 """A follower's endpoint: its instance, "<pid>:<ms>"."""
+_NAMELESS: Final = re.compile(r"[0-9a-f]{16}\.sock")
+"""An endpoint in the short directory."""
 
 
 def sweep(calls: EndpointCalls, room: str) -> tuple[str, ...]:
@@ -45,7 +49,7 @@ def sweep(calls: EndpointCalls, room: str) -> tuple[str, ...]:
 
 
 def _debris(names: Iterable[str]) -> Iterable[str]:
-    kinds = (_PRIVATE, _LINK, _FOLLOWER)
+    kinds = (_PRIVATE, _LINK, _FOLLOWER, _NAMELESS)
     return (name for name in names if any(kind.fullmatch(name) for kind in kinds))
 
 
@@ -57,7 +61,8 @@ def _dead(calls: EndpointCalls, path: str) -> bool:
         return False
     node = calls.node(path)
     wanted = "socket" if _PRIVATE.fullmatch(name) else "link"
-    if node.standing != wanted or node.uid != os.geteuid() or node.age_ms < OLD_MS:
+    old = NAMELESS_MS if _NAMELESS.fullmatch(name) else OLD_MS
+    if node.standing != wanted or node.uid != os.geteuid() or node.age_ms < old:
         return False
     if wanted == "link" and not _PRIVATE.fullmatch(calls.target(path)):
         return False

@@ -17,7 +17,7 @@ import pytest
 from tenure.adapters.bus.client import Answer
 from tenure.adapters.bus.endpoint import Endpoint, EndpointError
 from tenure.adapters.bus.endpoint_calls import Node, PosixCalls
-from tenure.adapters.bus.endpoint_debris import OLD_MS, sweep
+from tenure.adapters.bus.endpoint_debris import NAMELESS_MS, OLD_MS, sweep
 from tenure.adapters.bus.server import BusServer
 from tenure.adapters.ports import Killed
 from tests.adapters.bus.transport_room import SMALL, Handler, ask, done, listing, parsed, run, short_place
@@ -224,6 +224,16 @@ def test_endpoints_of_followers_that_are_gone_are_swept(place: str) -> None:
         assert () == sweep(Faulty(older_ms=OLD_MS - 20_000), place)
         swept = sweep(Faulty(older_ms=OLD_MS), place)
     assert {private("a"), f"{gone}_1.sock", f"{gone}_2.sock"} == {os.path.basename(path) for path in swept}
+
+
+def test_links_of_the_short_directory_are_swept_in_the_end(place: str) -> None:
+    """Each follower of a long path leaves one there; who published it, its name does not say."""
+    with bound(f"{place}/{private('b')}", True):
+        os.symlink(private("b"), f"{place}/{'0' * 16}.sock")
+        os.symlink(private("c"), f"{place}/{'1' * 16}.sock")
+        os.symlink("/etc/passwd", f"{place}/{'2' * 16}.sock")
+        assert () == sweep(Faulty(older_ms=NAMELESS_MS - 20_000), place)
+        assert (f"{place}/{'1' * 16}.sock",) == sweep(Faulty(older_ms=NAMELESS_MS), place)
 
 
 def test_what_is_not_ours_by_name_stays(place: str) -> None:
