@@ -60,7 +60,10 @@ def join(
     where = agent_directory(directory)
     registry_key(profile)
     if name is not None and not valid_name(name):
-        raise TenureError(f"--name {printable(name)}: give one word of the letters A-Z and a-z, the first a capital")
+        raise TenureError(
+            f"--name {printable(name)}: give one word of two or more of the letters A-Z and a-z, the first a capital; "
+            "not Telegram, Leader or Follower"
+        )
     recorder = None
     if trace is not None:
         from tenure.adapters.trace.recorder import TraceRecorder
