@@ -27,7 +27,7 @@ from tenure.adapters.ports import Ports
 from tenure.adapters.verify.bind import follower_wire as wire
 from tenure.adapters.verify.bind.follower_ports import Door, Numbers, Seen, Told, Wire
 from tenure.adapters.verify.bind.follower_wire import number, thread
-from tenure.adapters.verify.bind.stepped_loop import stepped_loop
+from tenure.adapters.verify.bind.stepped_loop import stepped_loop, where
 from tenure.machines import follower_messages as own
 from tenure.machines.chart import Step
 from tenure.machines.entry import Entry
@@ -331,7 +331,7 @@ class FollowerDesk:
             tuple(sorted((c.kind, c.gen) for c, _, _ in self.waiting)),
             "" if link is None else f"{link.generation} {link.lead} {link.key}",
             self.loop.waits,
-            tuple(verb + "!" * (task is self.latest) for verb, task in self.verbs),
+            tuple((verb, task is self.latest, where(task)) for verb, task in self.verbs),
             self.held,
             self.begun,
         )

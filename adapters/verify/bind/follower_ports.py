@@ -35,7 +35,7 @@ class Seen:
     calls: tuple[tuple[str, int], ...]
     link: str
     ticks: int
-    verbs: tuple[str, ...]
+    verbs: tuple[tuple[str, bool, tuple[tuple[str, int], ...]], ...]
     held: int
     begun: bool
 

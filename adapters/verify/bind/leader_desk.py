@@ -41,7 +41,7 @@ from tenure.adapters.verify.bind.leader_ports import (
     routes_of,
 )
 from tenure.adapters.verify.bind.leader_steps import Does, Looks
-from tenure.adapters.verify.bind.stepped_loop import stepped_loop
+from tenure.adapters.verify.bind.stepped_loop import stepped_loop, where
 from tenure.machines import routes_messages as own
 from tenure.machines.slot_board import Target
 from tenure.models.follower_registration_state import ANSWER, BOUND_MS, Config, Intent, Msg
@@ -311,6 +311,6 @@ class LeaderDesk:
             intents_of(self.routing.data.intents),
             self.port.calls(),
             None if self.pages.held is None else self.pages.held[0],
-            tuple((a.what, a.again, a.taken) for a in self.askers),
+            tuple((a.what, a.again, a.taken, where(a.task)) for a in self.askers),
             self.opened,
         )

@@ -115,7 +115,7 @@ class LeaderBinding(RegistrationBinding):
 
     def _requests(self, x: str, looks: Looks, state: State) -> Iterable[Choice]:
         """A register request is taken once, whatever copies of it there are: the ledger joins them."""
-        begun = {(w.kind, w.who, w.gen) for w, _, _ in looks.asked if isinstance(w, Msg)}
+        begun = {(w.kind, w.who, w.gen) for w, *_ in looks.asked if isinstance(w, Msg)}
         for m in sorted((m for m in state.net if m.lead == x and m.kind in REQUESTS), key=str):
             key = self.priced.key(m.who, m.own)
             for again in (False, True) if m.kind == "register" and "repeat" in self.config.causes else (False,):
@@ -153,7 +153,7 @@ class LeaderBinding(RegistrationBinding):
         found = set(state.intents)
         if "bury" in self.config.causes:
             found |= {Intent(t.who, t.gen, t.key, t.target) for t in state.threads}
-        pending = {w for w, _, _ in looks.asked if isinstance(w, Intent)}
+        pending = {w for w, *_ in looks.asked if isinstance(w, Intent)}
         dead = self.priced.dead(state)
         for i in sorted(found - pending, key=str):
             under_way = any((u.kind, u.who, u.gen) == ("clean_up", i.who, i.gen) for u in state.route[x].mutations)

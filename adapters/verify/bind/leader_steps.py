@@ -36,14 +36,14 @@ class Does:
 @attrs.frozen(cache_hash=True)
 class Looks:
     """A leader, and everything that its next step depends on. `calls`: of the port, by kind, instance, generation,
-    profile and thread; `asked`: who waits for what, in the order in which they came; `unsure`: the clean-up
+    profile and thread; `asked`: who waits for what, and where, in the order in which they came; `unsure`: the clean-up
     after which it is not known yet whether this leader leads."""
 
     routes: Registry
     intents: frozenset[Intent]
     calls: tuple[tuple[str, str, int, str, int], ...]
     unsure: tuple[str, int] | None
-    asked: tuple[tuple[Msg | Intent, bool, bool], ...]
+    asked: tuple[tuple[Msg | Intent, bool, bool, tuple[tuple[str, int], ...]], ...]
     opened: bool
 
     def __str__(self) -> str:

@@ -4,6 +4,7 @@ where it is told to `ring`."""
 from __future__ import annotations
 
 import asyncio
+import types
 from asyncio import events
 from collections import deque
 from collections.abc import Callable, Coroutine
@@ -85,3 +86,13 @@ class SteppedLoop(asyncio.AbstractEventLoop):
 def stepped_loop() -> SteppedLoop:
     """A new one."""
     return SteppedLoop()  # type: ignore[abstract]
+
+
+def where(task: asyncio.Task[Any]) -> tuple[tuple[str, int], ...]:
+    """In which place of which coroutines it waits, the outermost first."""
+    found: list[tuple[str, int]] = []
+    waits: object = task.get_coro()
+    while isinstance(waits, types.CoroutineType) and waits.cr_frame is not None:
+        found.append((waits.cr_code.co_qualname, waits.cr_frame.f_lasti))
+        waits = waits.cr_await
+    return tuple(found)
