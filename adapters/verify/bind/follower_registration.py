@@ -52,7 +52,7 @@ BOUND: Final[Mapping[str, Bound]] = {
     "follower-all": _follower(800, CONFIGS["all"]),
     "follower-deposed": _follower(15_000, CONFIGS["deposed"], thorough=True),
     "follower-intents": _follower(30_000, CONFIGS["intents"], thorough=True),
-    "follower-given-up": _follower(15_000, _config("goodbye leave session late lose repeat", 2), thorough=True),
+    "follower-given-up": _follower(12_000, _config("goodbye leave session late lose repeat", 2), thorough=True),
     "follower-work": _follower(
         20_000, _config("session late leave ask bare work move astray crash", 1, "a", "b"), thorough=True
     ),
