@@ -16,6 +16,7 @@ import attrs
 
 from tenure.adapters.errors import TenureError
 from tenure.adapters.files.lease import NotOwner
+from tenure.adapters.fleet.ending import note_error
 from tenure.adapters.ports import Ports, tell
 
 T = TypeVar("T")
@@ -113,8 +114,7 @@ class Book:
 
     def _over(self, turns: asyncio.Task[None]) -> None:
         self._turns = None
-        if not turns.cancelled() and (error := turns.exception()) is not None:
-            tell(self._ports, "fleet", "fault", error=f"{type(error).__name__}: {error}")
+        note_error(self._ports, turns)
         if self._waiting or self._dirty:  # somebody came in between
             self._begin()
 

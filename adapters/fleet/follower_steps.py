@@ -22,6 +22,7 @@ from tenure.adapters.bus.envelopes import (
 from tenure.adapters.bus.identities import RequestIds
 from tenure.adapters.files.timings import Timings
 from tenure.adapters.fleet.asking import NoAck, acknowledged, said
+from tenure.adapters.fleet.ending import note_error
 from tenure.adapters.fleet.evictions import Evictions
 from tenure.adapters.fleet.follower_events import FollowerEvents
 from tenure.adapters.fleet.identity import InstanceIdentity
@@ -243,8 +244,7 @@ class FollowerSteps:
         calls.discard(task)
         if not calls:
             self._calls.pop(generation, None)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            tell(self.ports, "fleet", "fault", error=f"{type(error).__name__}: {error}")
+        note_error(self.ports, task)
 
     def _end_calls(self, generation: Generation) -> None:
         for task in self._calls.get(generation, set()) - {asyncio.current_task()}:

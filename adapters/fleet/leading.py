@@ -20,6 +20,7 @@ from tenure.adapters.files.directory import AgentDirectory
 from tenure.adapters.files.timings import Timings
 from tenure.adapters.fleet.book import Book, Commit, Deposed
 from tenure.adapters.fleet.desk import Desk
+from tenure.adapters.fleet.ending import note_error
 from tenure.adapters.fleet.fleet_views import fleet_view
 from tenure.adapters.fleet.identity import InstanceIdentity
 from tenure.adapters.fleet.leader_events import LeaderEvents
@@ -248,5 +249,4 @@ class Leading:
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._jobs.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            tell(self.means.ports, "fleet", "fault", error=f"{type(error).__name__}: {error}")
+        note_error(self.means.ports, task)

@@ -128,10 +128,6 @@ class RoutingSteps:
             )  # fmt: skip
         return Snapshot(board, tuple(clean_ups), tuple(live))
 
-    def requested_ms(self, intent: Intent) -> int:
-        """When it was made, ms of the wall clock."""
-        return self._requested.get(intent, 0)
-
     # -- the machine --------------------------------------------------------------------------------------------------
 
     def offer(self, message: own.Happening, *, recorded: bool = True) -> Answer:
