@@ -54,10 +54,10 @@ def status(
     """
     from tenure.adapters.files.directory import agent_directory, registry_key
     from tenure.adapters.files.host import real_ports
-    from tenure.adapters.fleet.fleet_status import Asker
     from tenure.adapters.lead.lock import holders, read_record
     from tenure.adapters.looking import status as looking
     from tenure.adapters.looking import wording
+    from tenure.adapters.looking.fleet_look import Asker
 
     where = agent_directory(directory)
     key = None if profile is None else registry_key(profile)

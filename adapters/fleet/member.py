@@ -28,19 +28,19 @@ from tenure.adapters.files.host import real_ports
 from tenure.adapters.files.lease import LeaseRuntime, NotOwner
 from tenure.adapters.files.process_state import ProcessState
 from tenure.adapters.files.timings import DEFAULT, Timings
-from tenure.adapters.fleet.course import Course
-from tenure.adapters.fleet.follower import Deliver, Follower
+from tenure.adapters.fleet.follower.follower import Deliver, Follower
 from tenure.adapters.fleet.identity import own_identity
-from tenure.adapters.fleet.leader import Leader
-from tenure.adapters.fleet.mending import needs_a_person
-from tenure.adapters.fleet.moves import MemberMoves
-from tenure.adapters.fleet.provisioning import LocalProvisioning, Provisioning
+from tenure.adapters.fleet.leader.leader import Leader
 from tenure.adapters.fleet.residents import settle_in, settle_out
 from tenure.adapters.fleet.roles import Following, Leading, Left, MemberStatistics, Role, Seeking
-from tenure.adapters.fleet.succession_events import SuccessionEvents
+from tenure.adapters.fleet.succession.course import Course
+from tenure.adapters.fleet.succession.events import SuccessionEvents
+from tenure.adapters.fleet.succession.mending import needs_a_person
+from tenure.adapters.fleet.succession.moves import MemberMoves
+from tenure.adapters.fleet.succession.watch import RegistryWatch
+from tenure.adapters.fleet.succession.work import FleetWork, Run
 from tenure.adapters.fleet.telling import Teller
-from tenure.adapters.fleet.watch import RegistryWatch
-from tenure.adapters.fleet.work import FleetWork, Run
+from tenure.adapters.fleet.threads.provisioning import LocalProvisioning, Provisioning
 from tenure.adapters.ports import Ports, tell
 from tenure.adapters.runtime.aio import AsyncLeadership
 from tenure.adapters.runtime.outcomes import Elected, Failed, Lost, Outcome, Refused, Retired, Waiting

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tenure.adapters.bus.envelopes_shared import Target
 from tenure.adapters.bus.fleet_view import CleanUpView, LeaderView, PendingView, ReservationView
-from tenure.adapters.fleet.fleet_status import FleetLook
-from tenure.adapters.fleet.views import Follower
+from tenure.adapters.fleet.threads.views import Follower
+from tenure.adapters.looking.fleet_look import FleetLook
 from tenure.adapters.looking.line import Line, Mood, duration
 from tenure.machines.lease import DEFAULT_KEY
 

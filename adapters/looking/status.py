@@ -16,9 +16,9 @@ from tenure.adapters.files.debris import Litter, debris
 from tenure.adapters.files.directory import AgentDirectory
 from tenure.adapters.files.high_water import parse_mark
 from tenure.adapters.files.timings import DEFAULT, Timings
-from tenure.adapters.fleet.fleet_status import Asking, FleetLook, fleets, nobody_asked
 from tenure.adapters.lead.lock import Holder, Record
 from tenure.adapters.looking.examine import state_files
+from tenure.adapters.looking.fleet_look import Asking, FleetLook, fleets, nobody_asked
 from tenure.adapters.looking.fleet_wording import fleet_json
 from tenure.adapters.looking.looks import (
     NOT_KNOWN,

@@ -2,7 +2,7 @@
 channel between them.
 
 A node is an instance, ``PROCESS/INSTANCE``, which follows at one time and leads at another;
-`tenure.adapters.fleet.follower_events` and `leader_events` say what its events observe. Instances, generations and
+`tenure.adapters.fleet.follower.events` and `leader.events` say what its events observe. Instances, generations and
 threads have the same names on both sides, so nothing has to be guessed: each event names the registration that it is
 about, and is taken where the twin has exactly that message on its way, that call, that entry, that change.
 

@@ -1,6 +1,6 @@
 """The twin `Succession` instantiated from a trace: every member that was seen at one registry.
 
-A node is a member, ``PROCESS/INSTANCE``; `tenure.adapters.fleet.succession_events` says what its events observe. Every
+A node is a member, ``PROCESS/INSTANCE``; `tenure.adapters.fleet.succession.events` says what its events observe. Every
 step of a member is recorded, and each is the machine's: what it was told, and all that it remembers afterwards, must be
 what the twin has.
 

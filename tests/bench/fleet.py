@@ -29,10 +29,10 @@ from tenure.adapters.files.directory import AgentDirectory, agent_directory
 from tenure.adapters.files.host import real_ports
 from tenure.adapters.files.lease import LeaseRuntime
 from tenure.adapters.files.timings import DEFAULT
-from tenure.adapters.fleet.follower import Accepted, Follower
+from tenure.adapters.fleet.follower.follower import Accepted, Follower
 from tenure.adapters.fleet.identity import InstanceIdentity
 from tenure.adapters.fleet.member import Member
-from tenure.adapters.fleet.watch import RegistryWatch
+from tenure.adapters.fleet.succession.watch import RegistryWatch
 
 Row = dict[str, Any]
 

@@ -11,12 +11,14 @@ import pytest
 
 from tenure.adapters.bus.envelopes import Ack
 from tenure.adapters.bus.ledger import Done
-from tenure.adapters.fleet import follower as verbs
-from tenure.adapters.fleet import follower_steps, follower_work, requests, routing, routing_steps
-from tenure.adapters.fleet.book import Book
-from tenure.adapters.fleet.follower import Follower
-from tenure.adapters.fleet.projection import Snapshot
-from tenure.adapters.fleet.routing import Routing
+from tenure.adapters.fleet.follower import deliveries as follower_work
+from tenure.adapters.fleet.follower import follower as verbs
+from tenure.adapters.fleet.follower import steps as follower_steps
+from tenure.adapters.fleet.follower.follower import Follower
+from tenure.adapters.fleet.leader import requests, routing, routing_steps
+from tenure.adapters.fleet.leader.book import Book
+from tenure.adapters.fleet.leader.routing import Routing
+from tenure.adapters.fleet.threads.projection import Snapshot
 from tenure.adapters.verify.bind.explore import explore
 from tenure.adapters.verify.bind.follower_registration import BOUND
 from tenure.adapters.verify.bind.situations import Limits

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import attrs
 import pytest
 
-from tenure.adapters.fleet import course as driver
-from tenure.adapters.fleet.course import Course
+from tenure.adapters.fleet.succession import course as driver
+from tenure.adapters.fleet.succession.course import Course
 from tenure.adapters.verify.bind.explore import explore
 from tenure.adapters.verify.bind.situations import Limits
 from tenure.adapters.verify.bind.succession import BOUND

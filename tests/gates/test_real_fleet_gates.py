@@ -30,21 +30,21 @@ MUTATIONS = {
     "it stands for election over a live leader": (
         "Succession",
         """
-from tenure.adapters.fleet import course
+from tenure.adapters.fleet.succession import course
 course.SUCCESSION = course.SUCCESSION.without("leader_is_gone")
 """,
     ),
     "it lets no smaller slot go first": (
         "Succession",
         """
-from tenure.adapters.fleet import course
+from tenure.adapters.fleet.succession import course
 course.SUCCESSION = course.SUCCESSION.without("nobody_before_me")
 """,
     ),
     "it forgets its thread when its leader is gone": (
         "Succession",
         """
-from tenure.adapters.fleet import course
+from tenure.adapters.fleet.succession import course
 from tenure.machines.follower_messages import NOTHING_BOUND
 tell = course.Course.tell
 def forgets(self, message):
@@ -58,7 +58,8 @@ course.Course.tell = forgets
     "a heartbeat of any generation is as good": (
         "FollowerRegistration",
         """
-from tenure.adapters.fleet import follower_steps, routing_steps
+from tenure.adapters.fleet.follower import steps as follower_steps
+from tenure.adapters.fleet.leader import routing_steps
 beat = follower_steps.Heartbeat
 old = lambda fields: fields | {"registration_generation": f"{fields['instance_id']}:0"}
 follower_steps.Heartbeat = lambda **fields: beat(**old(fields))
@@ -68,7 +69,8 @@ routing_steps.ROUTES = routing_steps.ROUTES.without("generation_is_current")
     "work of any generation is taken": (
         "FollowerRegistration",
         """
-from tenure.adapters.fleet import follower_steps, follower_work
+from tenure.adapters.fleet.follower import steps as follower_steps
+from tenure.adapters.fleet.follower import deliveries as follower_work
 weak = follower_steps.FOLLOWER.without("route_is_mine")
 follower_steps.FOLLOWER = follower_work.FOLLOWER = weak
 take = follower_work.own.Deliver
@@ -78,7 +80,7 @@ follower_work.own.Deliver = lambda instance, generation, number: take(instance, 
     "the leader lets another process's profile be taken": (
         "FollowerRegistration",
         """
-from tenure.adapters.fleet import routing_steps
+from tenure.adapters.fleet.leader import routing_steps
 routing_steps.ROUTES = routing_steps.ROUTES.without("profile_not_held")
 """,
     ),

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from tenure.adapters.fleet.projection import Mark, Snapshot
-from tenure.adapters.fleet.projection_writing import encode, render
+from tenure.adapters.fleet.threads.projection import Mark, Snapshot
+from tenure.adapters.fleet.threads.writing import encode, render
 
 # A leader of few words: it owns the default key, listens, and answers so many questions.
 LEADER = """

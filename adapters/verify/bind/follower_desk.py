@@ -20,9 +20,9 @@ from tenure.adapters.bus.peer import Peer
 from tenure.adapters.bus.wire import encode
 from tenure.adapters.files.directory import AgentDirectory
 from tenure.adapters.files.timings import DEFAULT
-from tenure.adapters.fleet.follower import Follower
+from tenure.adapters.fleet.follower.follower import Follower
+from tenure.adapters.fleet.follower.outcomes import Accepted, RefusedBy
 from tenure.adapters.fleet.identity import InstanceIdentity
-from tenure.adapters.fleet.outcomes import Accepted, RefusedBy
 from tenure.adapters.ports import Ports
 from tenure.adapters.verify.bind import follower_wire as wire
 from tenure.adapters.verify.bind.follower_ports import Door, Numbers, Seen, Told, Wire

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final
 
 import attrs
 
-from tenure.adapters.fleet.follower import Follower
+from tenure.adapters.fleet.follower.follower import Follower
 from tenure.adapters.verify.bind.binding import Participant
 from tenure.adapters.verify.bind.controlled import ControlledPorts
 from tenure.adapters.verify.bind.follower_desk import FollowerDesk

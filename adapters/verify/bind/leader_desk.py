@@ -20,11 +20,11 @@ from tenure.adapters.bus.ledger import Done
 from tenure.adapters.bus.peer import Peer
 from tenure.adapters.bus.wire import encode, parse
 from tenure.adapters.files.timings import DEFAULT
-from tenure.adapters.fleet.leader_events import LeaderEvents
-from tenure.adapters.fleet.projection import CleanUp, Snapshot
-from tenure.adapters.fleet.requests import Asked, Requests, Route
-from tenure.adapters.fleet.routing import Routing
-from tenure.adapters.fleet.turns import BUSY
+from tenure.adapters.fleet.leader.events import LeaderEvents
+from tenure.adapters.fleet.leader.requests import Asked, Requests, Route
+from tenure.adapters.fleet.leader.routing import Routing
+from tenure.adapters.fleet.leader.turns import BUSY
+from tenure.adapters.fleet.threads.projection import CleanUp, Snapshot
 from tenure.adapters.fleet.wording import HELD, our_protocol
 from tenure.adapters.ports import Ports
 from tenure.adapters.verify.bind import follower_wire as wire

@@ -13,8 +13,8 @@ from typing import Any, ClassVar, Final
 
 import attrs
 
-from tenure.adapters.fleet.requests import Requests
-from tenure.adapters.fleet.routing import Routing
+from tenure.adapters.fleet.leader.requests import Requests
+from tenure.adapters.fleet.leader.routing import Routing
 from tenure.adapters.verify.bind.binding import Move, Participant, World
 from tenure.adapters.verify.bind.controlled import ControlledPorts
 from tenure.adapters.verify.bind.leader_desk import LeaderDesk

@@ -11,11 +11,11 @@ import attrs
 from tenure.adapters.bus.envelopes import Registration
 from tenure.adapters.bus.peer import Peer
 from tenure.adapters.files.lease import NotOwner
-from tenure.adapters.fleet.book import Book
-from tenure.adapters.fleet.projection import Snapshot
-from tenure.adapters.fleet.provisioning import CleanUpRefused, Provisioned, ProvisionRefused, ProvisionRequest
-from tenure.adapters.fleet.routing import Routing
-from tenure.adapters.fleet.witness import Claim
+from tenure.adapters.fleet.leader.book import Book
+from tenure.adapters.fleet.leader.routing import Routing
+from tenure.adapters.fleet.leader.witness import Claim
+from tenure.adapters.fleet.threads.projection import Snapshot
+from tenure.adapters.fleet.threads.provisioning import CleanUpRefused, Provisioned, ProvisionRefused, ProvisionRequest
 from tenure.adapters.verify.bind.follower_wire import CHAT, number
 from tenure.machines import routes_messages as own
 from tenure.machines.chart import Refused, Step

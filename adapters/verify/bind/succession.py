@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Final
 
 import attrs
 
-from tenure.adapters.fleet.course import Course, NotTaken, Outcome, Taken
+from tenure.adapters.fleet.succession.course import Course, NotTaken, Outcome, Taken
 from tenure.adapters.verify.bind.binding import Binding, Move, Participant, World
 from tenure.adapters.verify.bind.bound import Bound
 from tenure.adapters.verify.bind.calls import Answer, Call, Got

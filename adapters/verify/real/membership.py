@@ -14,8 +14,8 @@ from tenure.adapters.bus.json_values import Json
 from tenure.adapters.errors import TenureError
 from tenure.adapters.files.directory import AgentDirectory
 from tenure.adapters.files.timings import Timings
+from tenure.adapters.fleet.leader.requests import Work
 from tenure.adapters.fleet.member import Member
-from tenure.adapters.fleet.requests import Work
 from tenure.adapters.fleet.roles import Following
 from tenure.adapters.verify.real.worker import Faults, Room, ports_of
 from tenure.machines.follower_messages import Generation

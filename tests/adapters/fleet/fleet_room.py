@@ -24,12 +24,12 @@ from tenure.adapters.files.directory import AgentDirectory
 from tenure.adapters.files.host import real_ports
 from tenure.adapters.files.lease import NotOwner
 from tenure.adapters.files.timings import DEFAULT, Timings
-from tenure.adapters.fleet.follower import Follower
+from tenure.adapters.fleet.follower.follower import Follower
+from tenure.adapters.fleet.follower.outcomes import Accepted
 from tenure.adapters.fleet.identity import InstanceIdentity
-from tenure.adapters.fleet.leader import Leader
-from tenure.adapters.fleet.outcomes import Accepted
-from tenure.adapters.fleet.provisioning import LocalProvisioning
-from tenure.adapters.fleet.requests import Serve
+from tenure.adapters.fleet.leader.leader import Leader
+from tenure.adapters.fleet.leader.requests import Serve
+from tenure.adapters.fleet.threads.provisioning import LocalProvisioning
 from tenure.adapters.ports import Ports
 from tenure.adapters.testing.memory import FakeClock, FakeProcesses, Notes
 from tenure.machines.entry import Entry

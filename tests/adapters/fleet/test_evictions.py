@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tenure.adapters.fleet.evictions import Evictions
+from tenure.adapters.fleet.follower.evictions import Evictions
 
 LEAD = "7:1"
 

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 from tenure.adapters.bus.envelopes import Heartbeat, TenureStatus
-from tenure.adapters.fleet.outcomes import Accepted
+from tenure.adapters.fleet.follower.outcomes import Accepted
 from tenure.adapters.testing.memory import Notes
 from tenure.adapters.trace.api import MemoryRecorder
 from tenure.models.follower_registration import CONFIGS, FollowerRegistration

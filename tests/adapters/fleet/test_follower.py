@@ -12,7 +12,7 @@ from tenure.adapters.bus.endpoint_paths import follower_path
 from tenure.adapters.bus.envelopes import Ack, CallApi, Delivery, ForwardMessage, ReplaceFollowerTarget
 from tenure.adapters.bus.envelopes_shared import Target
 from tenure.adapters.bus.json_values import Json
-from tenure.adapters.fleet.outcomes import Accepted, AskFailed, RefusedBy, Unreachable
+from tenure.adapters.fleet.follower.outcomes import Accepted, AskFailed, RefusedBy, Unreachable
 from tenure.machines.follower_messages import Binding
 from tests.adapters.fleet.fleet_room import Hand, House, Proxy, joined, run, until
 

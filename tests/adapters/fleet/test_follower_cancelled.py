@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from tenure.adapters.fleet.outcomes import Accepted, RefusedBy
+from tenure.adapters.fleet.follower.outcomes import Accepted, RefusedBy
 from tests.adapters.fleet.every_await import Awaits, at_every_await
 from tests.adapters.fleet.fleet_room import Chief, Hand, House, until
 

@@ -12,8 +12,8 @@ import attrs
 import pytest
 
 from tenure.adapters.bus.endpoint_paths import endpoint_path
-from tenure.adapters.fleet.outcomes import Accepted
-from tenure.adapters.fleet.watch import RegistryWatch
+from tenure.adapters.fleet.follower.outcomes import Accepted
+from tenure.adapters.fleet.succession.watch import RegistryWatch
 from tenure.machines.entry import Entry
 from tests.adapters.fleet.fleet_room import SECRET, Hand, House, run, until
 from tests.adapters.fleet.member_room import Village

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from tenure.adapters.fleet.outcomes import Accepted
-from tenure.adapters.fleet.projection import look
+from tenure.adapters.fleet.follower.outcomes import Accepted
+from tenure.adapters.fleet.threads.projection import look
 from tests.adapters.fleet.every_await import Awaits, at_every_await
 from tests.adapters.fleet.fleet_room import Chief, Hand, House, joined, until
 

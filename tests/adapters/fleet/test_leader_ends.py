@@ -15,9 +15,9 @@ from tenure.adapters.bus.envelopes import (
     TenureStatus,
 )
 from tenure.adapters.errors import TenureError
-from tenure.adapters.fleet.outcomes import Accepted, RefusedBy
-from tenure.adapters.fleet.projection import look, projection_path
-from tenure.adapters.fleet.requests import Asked, Route
+from tenure.adapters.fleet.follower.outcomes import Accepted, RefusedBy
+from tenure.adapters.fleet.leader.requests import Asked, Route
+from tenure.adapters.fleet.threads.projection import look, projection_path
 from tenure.adapters.fleet.wording import our_protocol
 from tenure.machines.follower_messages import Binding
 from tests.adapters.fleet.envelopes_of import asks, register, works

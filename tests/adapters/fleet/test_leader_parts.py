@@ -12,9 +12,9 @@ import pytest
 from tenure.adapters.bus.identities import linux_birth_id
 from tenure.adapters.bus.peer import Peer
 from tenure.adapters.errors import TenureError
-from tenure.adapters.fleet.book import Book, Deposed
-from tenure.adapters.fleet.turns import BUSY, LINE, LineFull, Turns
-from tenure.adapters.fleet.witness import Claim, Witness
+from tenure.adapters.fleet.leader.book import Book, Deposed
+from tenure.adapters.fleet.leader.turns import BUSY, LINE, LineFull, Turns
+from tenure.adapters.fleet.leader.witness import Claim, Witness
 from tenure.adapters.testing.memory import FakeProcesses, memory_ports
 from tenure.machines.chart import Refused, Step
 from tenure.machines.routes_messages import Output, Routes

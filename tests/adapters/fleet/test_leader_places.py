@@ -13,7 +13,7 @@ import pytest
 from tenure.adapters.bus.envelopes_shared import Target
 from tenure.adapters.bus.identities import linux_birth_id
 from tenure.adapters.bus.wire import encode
-from tenure.adapters.fleet.outcomes import Accepted
+from tenure.adapters.fleet.follower.outcomes import Accepted
 from tenure.adapters.fleet.wording import HELD
 from tests.adapters.fleet.envelopes_of import register
 from tests.adapters.fleet.fleet_room import House, joined, run, until

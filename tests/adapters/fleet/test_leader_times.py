@@ -12,7 +12,7 @@ from tenure.adapters.bus.endpoint_paths import endpoint_path, follower_path
 from tenure.adapters.bus.envelopes import (
     Heartbeat,
 )
-from tenure.adapters.fleet.outcomes import Accepted
+from tenure.adapters.fleet.follower.outcomes import Accepted
 from tests.adapters.fleet.envelopes_of import register, works
 from tests.adapters.fleet.fleet_room import House, joined, run, until
 

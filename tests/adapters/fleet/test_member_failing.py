@@ -12,8 +12,8 @@ import attrs
 import pytest
 
 from tenure.adapters.errors import TenureError
-from tenure.adapters.fleet.provisioning import LocalProvisioning, ProvisionRefused
 from tenure.adapters.fleet.roles import Leading, Seeking
+from tenure.adapters.fleet.threads.provisioning import LocalProvisioning, ProvisionRefused
 from tests.adapters.fleet.fleet_room import run, until
 from tests.adapters.fleet.member_room import TIMES, Village
 

@@ -14,8 +14,8 @@ from tenure.adapters.files.guard import GuardedFile
 from tenure.adapters.files.lease import LeaseRuntime
 from tenure.adapters.files.process_state import ProcessState
 from tenure.adapters.fleet import member as member_module
-from tenure.adapters.fleet.provisioning import LocalProvisioning
 from tenure.adapters.fleet.roles import Following, Leading, Left
+from tenure.adapters.fleet.threads.provisioning import LocalProvisioning
 from tests.adapters.fleet.every_await import Awaits
 from tests.adapters.fleet.fleet_room import run, until
 from tests.adapters.fleet.member_room import TIMES, Life, Mute, Village

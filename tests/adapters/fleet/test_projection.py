@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tenure.adapters.errors import TenureError
 from tenure.adapters.files.lease import LeaseRuntime, NotOwner, Won
 from tenure.adapters.files.replacing import WriteFailed
-from tenure.adapters.fleet.projection import (
+from tenure.adapters.fleet.threads.projection import (
     CleanUp,
     LiveRoute,
     Projection,
@@ -27,10 +27,10 @@ from tenure.adapters.fleet.projection import (
     look,
     projection_path,
 )
-from tenure.adapters.fleet.projection_reading import Odd, decode, read
-from tenure.adapters.fleet.projection_values import Mark
-from tenure.adapters.fleet.projection_writing import encode, owner_of, render
-from tenure.adapters.fleet.provisioning import LocalProvisioning, ProvisionRequest
+from tenure.adapters.fleet.threads.provisioning import LocalProvisioning, ProvisionRequest
+from tenure.adapters.fleet.threads.reading import Odd, decode, read
+from tenure.adapters.fleet.threads.values import Mark
+from tenure.adapters.fleet.threads.writing import encode, owner_of, render
 from tenure.adapters.ports import Killed
 from tenure.adapters.testing.agent import FakeAgent, FakeProcess
 from tenure.adapters.testing.faulty import ERRORS, Call, Fails, Fault, Kills

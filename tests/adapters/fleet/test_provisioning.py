@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 import pytest
 
-from tenure.adapters.fleet.provisioning import (
+from tenure.adapters.fleet.threads.provisioning import (
     CleanUpRefused,
     LocalProvisioning,
     Provisioned,

@@ -15,7 +15,7 @@ from tenure.adapters.files.directory import AgentDirectory
 from tenure.adapters.files.host import real_ports
 from tenure.adapters.files.lease import LeaseRuntime
 from tenure.adapters.files.process_state import ProcessState
-from tenure.adapters.fleet.watch import REMEMBERED, Numbers, RegistryWatch
+from tenure.adapters.fleet.succession.watch import REMEMBERED, Numbers, RegistryWatch
 from tests.adapters.fleet.fleet_room import run
 from tests.adapters.fleet.member_room import TIMES, Village
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tenure.adapters.fleet.work import FleetWork
+from tenure.adapters.fleet.succession.work import FleetWork
 from tests.adapters.fleet.fleet_room import run, until
 
 

@@ -25,11 +25,11 @@ from tenure.adapters.bus.fleet_view import (
     ReservationView,
 )
 from tenure.adapters.files.timings import Timings
-from tenure.adapters.fleet.fleet_status import Asker, Told
-from tenure.adapters.fleet.projection import CleanUp, LiveRoute, Mark, Snapshot
-from tenure.adapters.fleet.projection_writing import render
-from tenure.adapters.fleet.views import fleet_view, foreign_followers, foreign_kept
+from tenure.adapters.fleet.threads.projection import CleanUp, LiveRoute, Mark, Snapshot
+from tenure.adapters.fleet.threads.views import fleet_view, foreign_followers, foreign_kept
+from tenure.adapters.fleet.threads.writing import render
 from tenure.adapters.looking.care import care
+from tenure.adapters.looking.fleet_look import Asker, Told
 from tenure.adapters.looking.looks import EntryLook
 from tenure.adapters.looking.status import Json, Status, as_json, status
 from tenure.adapters.looking.wording import lines

@@ -15,8 +15,8 @@ from typing import Literal, Protocol
 import attrs
 
 from tenure.adapters.errors import TenureError
-from tenure.adapters.fleet.member_counts import Counts
-from tenure.adapters.fleet.succession_events import SuccessionEvents
+from tenure.adapters.fleet.succession.counts import Counts
+from tenure.adapters.fleet.succession.events import SuccessionEvents
 from tenure.machines import succession_messages as own
 from tenure.machines.chart import Step, step
 from tenure.machines.follower_messages import Binding

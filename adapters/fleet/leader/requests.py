@@ -40,10 +40,10 @@ from tenure.adapters.bus.protocol import (
 )
 from tenure.adapters.errors import TenureError
 from tenure.adapters.fleet.asking import NoAck, acknowledged
-from tenure.adapters.fleet.bounds import implausible
+from tenure.adapters.fleet.leader.bounds import implausible
+from tenure.adapters.fleet.leader.routing import No, Routing
+from tenure.adapters.fleet.leader.routing_steps import Live
 from tenure.adapters.fleet.places import wire_target
-from tenure.adapters.fleet.routing import No, Routing
-from tenure.adapters.fleet.routing_steps import Live
 from tenure.adapters.ports import Ports
 from tenure.machines.chart import Refused
 from tenure.machines.request_ledger import Outcome

@@ -20,9 +20,9 @@ from tenure.adapters.errors import TenureError
 from tenure.adapters.files.directory import AgentDirectory
 from tenure.adapters.files.replacing import read_or_absent, replace_file
 from tenure.adapters.files.timings import DEFAULT, Timings
-from tenure.adapters.fleet.projection_reading import Odd, decode, held, ours, read, remembered
-from tenure.adapters.fleet.projection_values import CleanUp, LiveRoute, Mark, Snapshot, Written
-from tenure.adapters.fleet.projection_writing import encode, render, same
+from tenure.adapters.fleet.threads.reading import Odd, decode, held, ours, read, remembered
+from tenure.adapters.fleet.threads.values import CleanUp, LiveRoute, Mark, Snapshot, Written
+from tenure.adapters.fleet.threads.writing import encode, render, same
 from tenure.adapters.ports import Files, Ports
 from tenure.machines.lease import DEFAULT_KEY
 from tenure.machines.slot_board import Board

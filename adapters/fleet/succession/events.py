@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from tenure.adapters.fleet.follower_events import node
+from tenure.adapters.fleet.follower.events import node
 from tenure.adapters.fleet.identity import InstanceIdentity
 from tenure.adapters.ports import Ports
 from tenure.machines import succession_messages as own

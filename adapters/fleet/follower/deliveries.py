@@ -17,10 +17,10 @@ from tenure.adapters.bus.ledger import Done
 from tenure.adapters.bus.peer import Peer
 from tenure.adapters.errors import TenureError
 from tenure.adapters.files.timings import Timings
-from tenure.adapters.fleet.follower_steps import FollowerSteps
+from tenure.adapters.fleet.follower.receiver import Receiver
+from tenure.adapters.fleet.follower.steps import FollowerSteps
 from tenure.adapters.fleet.identity import InstanceIdentity
 from tenure.adapters.fleet.places import spelled
-from tenure.adapters.fleet.receiver import Receiver
 from tenure.adapters.ports import Ports
 from tenure.machines import follower_messages as own
 from tenure.machines.chart import Refused, step

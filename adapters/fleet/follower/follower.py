@@ -34,12 +34,12 @@ from tenure.adapters.errors import TenureError
 from tenure.adapters.files.directory import AgentDirectory, registry_key
 from tenure.adapters.files.timings import Timings
 from tenure.adapters.fleet.asking import NoAck, acknowledged, said
-from tenure.adapters.fleet.follower_steps import Link
-from tenure.adapters.fleet.follower_work import Deliver, FollowerWork
+from tenure.adapters.fleet.follower.deliveries import Deliver, FollowerWork
+from tenure.adapters.fleet.follower.outcomes import Accepted, AskFailed, RefusalCode, RefusedBy, Registered, Unreachable
+from tenure.adapters.fleet.follower.receiver import Receiver
+from tenure.adapters.fleet.follower.steps import Link
 from tenure.adapters.fleet.identity import InstanceIdentity
-from tenure.adapters.fleet.outcomes import Accepted, AskFailed, RefusalCode, RefusedBy, Registered, Unreachable
 from tenure.adapters.fleet.places import bound, wire_target
-from tenure.adapters.fleet.receiver import Receiver
 from tenure.adapters.fleet.wording import HELD, our_protocol
 from tenure.adapters.ports import Ports
 from tenure.machines import follower_messages as own

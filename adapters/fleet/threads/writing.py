@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from tenure.adapters.fleet.projection_values import FORMAT, STATUS, CleanUp, LiveRoute, Mark, Snapshot
+from tenure.adapters.fleet.threads.values import FORMAT, STATUS, CleanUp, LiveRoute, Mark, Snapshot
 from tenure.machines.identity import Process
 from tenure.machines.slot_board import OwnerKind, Pending, Record, Reservation, Target
 

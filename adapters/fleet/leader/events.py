@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tenure.adapters.fleet.follower_events import MODULE, node
+from tenure.adapters.fleet.follower.events import MODULE, node
 from tenure.adapters.fleet.identity import InstanceIdentity
 from tenure.adapters.ports import Ports
 from tenure.machines import routes_messages as own

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeVar
 
-from tenure.adapters.fleet.projection_values import FORMAT, STATUS, CleanUp, LiveRoute, Mark, Snapshot, Written
+from tenure.adapters.fleet.threads.values import FORMAT, STATUS, CleanUp, LiveRoute, Mark, Snapshot, Written
 from tenure.adapters.looking.looks import strict_json
 from tenure.machines.entry import integer, parse_birth, text
 from tenure.machines.identity import Process

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tenure.adapters.bus.endpoint import EndpointError
-from tenure.adapters.fleet.course import NotTaken, Outcome, Taken
-from tenure.adapters.fleet.follower import Accepted, Follower
-from tenure.adapters.fleet.watch import RegistryWatch
+from tenure.adapters.fleet.follower.follower import Accepted, Follower
+from tenure.adapters.fleet.succession.course import NotTaken, Outcome, Taken
+from tenure.adapters.fleet.succession.watch import RegistryWatch
 from tenure.adapters.runtime.aio import AsyncLeadership
 from tenure.adapters.runtime.outcomes import Elected, Refused
 from tenure.machines.follower_messages import NOTHING_BOUND, Binding

@@ -89,7 +89,7 @@ async def nothing(what: Pending | Target) -> None:
 class LocalProvisioning:
     """Slots, names and numbered targets without Telegram.
 
-    `board` is what is remembered; the leader publishes it (`tenure.adapters.fleet.projection`) after each change and
+    `board` is what is remembered; the leader publishes it (`projection`) after each change and
     begins with the one that the leader before it published. `make` and `unmake` stand for what takes time.
     """
 

@@ -14,13 +14,13 @@ import attrs
 
 from tenure.adapters.bus.envelopes import Registration
 from tenure.adapters.files.timings import Timings
-from tenure.adapters.fleet.book import Book
-from tenure.adapters.fleet.leader_events import LeaderEvents
+from tenure.adapters.fleet.leader.book import Book
+from tenure.adapters.fleet.leader.events import LeaderEvents
+from tenure.adapters.fleet.leader.turns import Answer, Turns
+from tenure.adapters.fleet.leader.witness import Witness
 from tenure.adapters.fleet.places import board_target, spelled
-from tenure.adapters.fleet.projection import CleanUp, LiveRoute, Snapshot
-from tenure.adapters.fleet.provisioning import Provisioning
-from tenure.adapters.fleet.turns import Answer, Turns
-from tenure.adapters.fleet.witness import Witness
+from tenure.adapters.fleet.threads.projection import CleanUp, LiveRoute, Snapshot
+from tenure.adapters.fleet.threads.provisioning import Provisioning
 from tenure.adapters.ports import Ports, tell
 from tenure.machines import routes_messages as own
 from tenure.machines.chart import Refused, Step, step

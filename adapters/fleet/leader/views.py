@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tenure.adapters.bus.fleet_view import FleetView, FollowerView, LeaderView
 from tenure.adapters.fleet.identity import InstanceIdentity
+from tenure.adapters.fleet.leader.routing import Routing
 from tenure.adapters.fleet.places import wire_target
-from tenure.adapters.fleet.routing import Routing
-from tenure.adapters.fleet.views import fleet_view as whole_view
+from tenure.adapters.fleet.threads.views import fleet_view as whole_view
 from tenure.adapters.ports import Clock
 from tenure.machines.follower_messages import Binding
 

@@ -1,7 +1,7 @@
 """The leader's registry of routes, driven: the machine of `tenure.machines.routes` (bus.md b, LEADER HANDLING).
 
 `Routing` tells the machine what happens, makes the calls that it asks for (provisioning, clean-up, ownership
-transactions) and tells it what came of them. It knows no envelope and no socket: `tenure.adapters.fleet.requests` does.
+transactions) and tells it what came of them. It knows no envelope and no socket: `requests` beside it does.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import attrs
 from tenure.adapters.bus.envelopes import Registration
 from tenure.adapters.bus.peer import Peer
 from tenure.adapters.errors import TenureError
-from tenure.adapters.fleet.book import Deposed
+from tenure.adapters.fleet.leader.book import Deposed
+from tenure.adapters.fleet.leader.routing_steps import Boarded, Live, RoutingSteps
+from tenure.adapters.fleet.leader.turns import Answer
+from tenure.adapters.fleet.leader.witness import Claim
 from tenure.adapters.fleet.places import board_target, spelled
-from tenure.adapters.fleet.provisioning import ProvisionRequest
-from tenure.adapters.fleet.routing_steps import Boarded, Live, RoutingSteps
-from tenure.adapters.fleet.turns import Answer
-from tenure.adapters.fleet.witness import Claim
+from tenure.adapters.fleet.threads.provisioning import ProvisionRequest
 from tenure.adapters.fleet.wording import HELD
 from tenure.adapters.ports import tell
 from tenure.machines import routes_messages as own

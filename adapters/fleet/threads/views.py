@@ -20,7 +20,7 @@ from tenure.adapters.bus.fleet_view import (
     PendingView,
     ReservationView,
 )
-from tenure.adapters.fleet.projection_values import Snapshot
+from tenure.adapters.fleet.threads.values import Snapshot
 from tenure.machines.entry import integer, text
 from tenure.machines.slot_board import Target
 from tenure.machines.thread_names import slot_of

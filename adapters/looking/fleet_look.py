@@ -21,8 +21,8 @@ from tenure.adapters.bus.fields import Malformed
 from tenure.adapters.bus.fleet_view import FleetView, LeaderView
 from tenure.adapters.files.directory import AgentDirectory
 from tenure.adapters.files.timings import DEFAULT, Timings
-from tenure.adapters.fleet.projection import Look, look
-from tenure.adapters.fleet.views import (
+from tenure.adapters.fleet.threads.projection import Look, look
+from tenure.adapters.fleet.threads.views import (
     Follower,
     Kept,
     bus_target,

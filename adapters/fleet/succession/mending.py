@@ -5,8 +5,8 @@ from __future__ import annotations
 from tenure.adapters.errors import TenureError
 from tenure.adapters.files.guard_errors import GuardBusy, GuardDamaged, GuardLost
 from tenure.adapters.files.lease_values import NotOwner
-from tenure.adapters.fleet.book import Deposed
-from tenure.adapters.fleet.projection import Superseded
+from tenure.adapters.fleet.leader.book import Deposed
+from tenure.adapters.fleet.threads.projection import Superseded
 
 _PASSING = (NotOwner, Deposed, Superseded, GuardLost, GuardBusy)
 

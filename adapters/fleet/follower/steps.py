@@ -23,10 +23,10 @@ from tenure.adapters.bus.identities import RequestIds
 from tenure.adapters.files.timings import Timings
 from tenure.adapters.fleet.asking import NoAck, acknowledged, said
 from tenure.adapters.fleet.ending import note_error
-from tenure.adapters.fleet.evictions import Evictions
-from tenure.adapters.fleet.follower_events import FollowerEvents
+from tenure.adapters.fleet.follower.events import FollowerEvents
+from tenure.adapters.fleet.follower.evictions import Evictions
+from tenure.adapters.fleet.follower.receiver import Receiver
 from tenure.adapters.fleet.identity import InstanceIdentity
-from tenure.adapters.fleet.receiver import Receiver
 from tenure.adapters.ports import Ports, tell
 from tenure.machines import follower_messages as own
 from tenure.machines.chart import Refused, Step, step

@@ -18,18 +18,18 @@ from tenure.adapters.bus.protocol import ProtocolIdentity
 from tenure.adapters.errors import TenureError
 from tenure.adapters.files.directory import AgentDirectory
 from tenure.adapters.files.timings import Timings
-from tenure.adapters.fleet.book import Book, Commit, Deposed
 from tenure.adapters.fleet.desk import Desk
 from tenure.adapters.fleet.ending import note_error
-from tenure.adapters.fleet.fleet_views import fleet_view
 from tenure.adapters.fleet.identity import InstanceIdentity
-from tenure.adapters.fleet.leader_events import LeaderEvents
+from tenure.adapters.fleet.leader.book import Book, Commit, Deposed
+from tenure.adapters.fleet.leader.events import LeaderEvents
+from tenure.adapters.fleet.leader.requests import Authorise, Requests, Serve
+from tenure.adapters.fleet.leader.routing import Routing
+from tenure.adapters.fleet.leader.routing_steps import Boarded
+from tenure.adapters.fleet.leader.views import fleet_view
 from tenure.adapters.fleet.places import board_target, spelled
-from tenure.adapters.fleet.projection import Projection, Snapshot
-from tenure.adapters.fleet.provisioning import Provisioning, ProvisionRequest
-from tenure.adapters.fleet.requests import Authorise, Requests, Serve
-from tenure.adapters.fleet.routing import Routing
-from tenure.adapters.fleet.routing_steps import Boarded
+from tenure.adapters.fleet.threads.projection import Projection, Snapshot
+from tenure.adapters.fleet.threads.provisioning import Provisioning, ProvisionRequest
 from tenure.adapters.ports import Ports, tell
 from tenure.machines.follower_messages import Binding
 from tenure.machines.routes_messages import Intent
