@@ -40,6 +40,7 @@ from tenure.adapters.fleet.succession.moves import MemberMoves
 from tenure.adapters.fleet.succession.watch import RegistryWatch
 from tenure.adapters.fleet.succession.work import FleetWork, Run
 from tenure.adapters.fleet.telling import Teller
+from tenure.adapters.fleet.threads.projection import refuse_unfit
 from tenure.adapters.fleet.threads.provisioning import LocalProvisioning, Provisioning
 from tenure.adapters.ports import Ports, tell
 from tenure.adapters.runtime.aio import AsyncLeadership
@@ -126,7 +127,12 @@ class Member:
             on_change=self._announce,
         )
         self._watch = RegistryWatch(self.lease)
-        self._moves = MemberMoves(self._watch, self.follower, self._leadership)
+        self._moves = MemberMoves(
+            self._watch,
+            self.follower,
+            self._leadership,
+            lambda: refuse_unfit(self.ports.files, directory, key),
+        )
         self.course = Course(
             self._moves,
             self.identity.session,
@@ -311,7 +317,9 @@ class Member:
             case "waiting" if self._watch.state == "here" and not self.course.error:
                 return "another runtime of this process owns the lease", False
             case phase:
-                stuck = (phase == "waiting" and self._mend) or (phase == "grace" and self._moves.homeless)
+                stuck = (phase == "waiting" and (self._mend or self._moves.unfit)) or (
+                    phase == "grace" and self._moves.homeless
+                )
                 return self.course.error, stuck
 
     def _callback_failed(self) -> None:

@@ -11,7 +11,7 @@ What the other system left here with work in it is never overwritten.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 import attrs
@@ -108,10 +108,7 @@ class Projection:
             return None, Snapshot()
         if not ours(value):
             if work := held(value):
-                raise StateForeign(
-                    f"{self.path}: the other system left {', '.join(work)} there; run "
-                    f"tenure import {self._root}, or let the other system finish"
-                )
+                raise StateForeign(_left_there(self.path, self._root, work))
             return value, Snapshot(Board(identities=remembered(value)))
         written = _written(self.path, value)
         if written.mark.epoch > epoch:
@@ -148,6 +145,23 @@ def look(files: Files, directory: AgentDirectory, key: str) -> Look:
         return Look(path, value, _written(path, value) if ours(value) else None)
     except ProjectionDamaged as error:
         return Look(path, problem=str(error))
+
+
+def refuse_unfit(files: Files, directory: AgentDirectory, key: str) -> None:
+    """A plain look, before anybody stands for election: raises what `Projection.load` would, `ProjectionDamaged` or
+    `StateForeign`, so that nobody takes an epoch that it could only give back."""
+    found = look(files, directory, key)
+    if found.problem:
+        raise ProjectionDamaged(found.problem)
+    if found.foreign and found.value is not None and (work := held(found.value)):
+        raise StateForeign(_left_there(found.path, directory.root, work))
+
+
+def _left_there(path: str, root: str, work: Sequence[str]) -> str:
+    return (
+        f"{path}: the other system left {', '.join(work)} there, and nobody of ours leads over that; let it finish "
+        f"(tenure import {root}, which would take it over, is not there yet)"
+    )
 
 
 def _value(files: Files, path: str) -> dict[str, object] | None:

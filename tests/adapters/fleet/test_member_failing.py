@@ -81,22 +81,29 @@ def test_others_lead_meanwhile(tmp_path: Path) -> None:
     run(story())
 
 
-def test_a_projection_of_somebody_elses(village: Village) -> None:
-    """What a person has to mend is said so; mended, it leads."""
+@pytest.mark.parametrize("left", ["torn", json.dumps({"version": 1, "threads": [{"a": 1}]})])
+def test_a_projection_of_somebody_elses(village: Village, left: str) -> None:
+    """What a person has to mend is said so; mended, it leads. Until then it takes no lease: an epoch that is given back
+    at once, again and again, would keep everybody else busy."""
 
     async def story() -> None:
         async with village:
             state = Path(village.directory.state) / "state.json"
             state.parent.mkdir(parents=True)
-            state.write_text("torn")
+            state.write_text(left)
             life = await village.enters(101)
             joining = asyncio.ensure_future(life.member.join())
             await until(lambda: (isinstance(life.role, Seeking) and life.role.mend) or joining.done())
             if not joining.done():
                 assert "state.json" in str(life.role)
+                assert "waiting" == life.member.phase
+                elections = life.member.statistics().elections
+                await until(lambda: life.member.statistics().elections > elections + 1)
+                assert not Path(village.directory.registry).exists()
                 state.unlink()
             await joining
             assert isinstance(life.role, Leading)
+            assert 1 == life.role.epoch
 
     run(story())
 
