@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import reduce
 from operator import or_
+from typing import TypeVar
 
 import attrs
 from statemachine import State, StateMachine
@@ -57,6 +58,7 @@ from tenure.machines.follower_messages import (
 from tenure.machines.laws import Law, guard, permit
 
 Effect = tuple[Memory, tuple[Output, ...]]
+T = TypeVar("T")
 
 
 def _each(states: Iterable[State], cond: list[str] | None = None, on: str | None = None) -> TransitionList:
@@ -208,8 +210,9 @@ class FollowerChart(StateMachine):
 
     @staticmethod
     def send_register(data: Memory, message: Register) -> Effect:
-        now = attrs.evolve(data, generation=message.generation)
-        return now, (SendRegister(message.generation, data.session, data.own_key, data.binding),)
+        carried = _bound(data.binding, message.binding)
+        now = attrs.evolve(data, generation=message.generation, binding=carried)
+        return now, (SendRegister(message.generation, data.session, data.own_key, carried),)
 
     @staticmethod
     def hold(data: Memory, message: Answered) -> Effect:
@@ -322,12 +325,12 @@ def _abandoned(data: Memory) -> tuple[Output, ...]:
 
 
 def _bound(mine: Binding, told: Binding) -> Binding:
-    """What the leader says; where it says nothing, what was carried (bus.md b, row 7)."""
-    return Binding(
-        mine.target if told.target is None else told.target,
-        mine.slot if told.slot is None else told.slot,
-        mine.name if told.name is None else told.name,
-    )
+    """What is told; where that says nothing, what was carried (bus.md b, row 7). Nothing blank is ever carried."""
+    return Binding(_said(told.target, mine.target), _said(told.slot, mine.slot), _said(told.name, mine.name))
+
+
+def _said(told: T, mine: T) -> T | None:
+    return next((it for it in (told, mine) if it is not None and not (isinstance(it, str) and not it.strip())), None)
 
 
 FOLLOWER: Table[Memory, Happening, Output] = compile_chart(FollowerChart)

@@ -21,7 +21,8 @@ key of its own. refused: the leader said no. failed: no answer. abandoned: the s
 
 @attrs.frozen(cache_hash=True)
 class Binding:
-    """What a follower carries from registration to registration: its thread, slot (A-Z) and name, once it has them."""
+    """What a follower carries from registration to registration: its thread, slot (A-Z) and name, once it has them.
+    Where something else is to be told, None and a blank text say nothing."""
 
     target: Target | None = None
     slot: str | None = None
@@ -62,10 +63,12 @@ class Memory:
 
 @attrs.frozen
 class Register:
-    """Register with the leader, under a generation that was never used."""
+    """Register with the leader, under a generation that was never used. `binding`: what is carried besides what is
+    remembered; it counts where it says something, and is remembered from now on."""
 
     event: ClassVar[str] = "register"
     generation: Generation
+    binding: Binding = NOTHING_BOUND
 
 
 @attrs.frozen

@@ -121,10 +121,10 @@ class Followers(FollowerRegistration):
         return (draft.state(),) if self._take(draft, p, message) else ()
 
     def registers(self, state: State, p: str, said: Said) -> Iterable[State]:
-        """It asks a leader, perhaps before that one listens."""
+        """It asks a leader, perhaps before that one listens. What thread it carries is believed."""
         draft = Draft(state)
         draft.epoch = said.lead
-        if not self._take(draft, p, own.Register(said.gen)):
+        if not self._take(draft, p, own.Register(said.gen, Binding(said.target or None))):
             return
         draft.epoch = state.epoch
         node = draft.node[p]

@@ -207,6 +207,33 @@ def test_a_binding_that_the_leader_does_not_mention_stays() -> None:
     assert told(Register("g1"), answer, memory=carried).data.binding == Binding("7/3", "D", "api")
 
 
+@pytest.mark.parametrize("nothing", ["", " ", "\t\n"])
+@pytest.mark.parametrize("field", ["target", "slot", "name"])
+def test_an_empty_text_says_nothing(field: str, nothing: str) -> None:
+    """Neither what the leader says nor what is carried makes an empty thread, slot or name of one that is there."""
+    empty = attrs.evolve(MINE, **{field: nothing})
+    told_so = attrs.evolve(OK, binding=empty)
+    carried = Memory(ME, binding=MINE)
+
+    assert told(Register("g1"), told_so, memory=carried).data.binding == MINE
+    assert getattr(told(Register("g1"), told_so).data.binding, field) is None
+    assert told(Register("g1", empty), memory=carried).outputs == (SendRegister("g1", 1, False, MINE),)
+    assert getattr(told(Register("g1", empty)).data.binding, field) is None
+
+
+def test_what_is_carried_into_a_registration_is_remembered() -> None:
+    """A55: whoever registers with what another leader gave keeps that, whatever becomes of the attempt."""
+    carried = Binding("7/4", "D", "other")
+    before = Memory(ME, binding=MINE)
+
+    asked = told(Register("g1", carried), memory=before)
+    assert asked.outputs == (SendRegister("g1", 1, False, carried),)
+    assert told(Register("g1", carried), RegisterFailed("g1"), memory=before).data.binding == carried
+    quiet = attrs.evolve(OK, binding=Binding(slot="E"))
+    assert told(Register("g1", carried), quiet, memory=before).data.binding == Binding("7/4", "E", "other")
+    assert told(Register("g1", Binding(slot="D")), memory=before).data.binding == Binding("7/3", "D", "api")
+
+
 @given(st.lists(st.sampled_from([
     Register("g2"), OK, RegisterFailed("g1"), Tick(), BeatAnswered("g1", ok=True), BeatFailed("g0"), Disconnect(),
     DisconnectAnswered("g1", ok=False), Leave(), SessionChanged(2), Deliver(ME, "g1", 1), Ask(1),

@@ -106,8 +106,9 @@ class Follower(FollowerWork):
         await self._receiver.stop()
 
     async def register(self, owner: Entry, binding: Binding | None, *, previous: str | None = None) -> Registered:
-        """Ask the leader of `owner`, as its entry is now, for a registration that carries `binding` (None: what is
-        remembered). `previous`: the instance of this process whose place it takes (believed with proof only, L16).
+        """Ask the leader of `owner`, as its entry is now, for a registration that carries `binding` (where it says
+        nothing: what is remembered). `previous`: the instance of this process whose place it takes (believed with
+        proof only, L16).
 
         `Accepted` when the leader has acknowledged it and heard the first heartbeat. One at a time: `RefusedBy` with
         code busy while another call is under way. A profile that another live process holds is asked for once more
@@ -187,18 +188,18 @@ class Follower(FollowerWork):
         lead = _lead(owner)
         path = owner.bus_socket_path or self._socket
         link = Link(generation, path, owner.bus_secret, self.profile_key, lead)
-        if isinstance(self._offer(own.Register(generation), link), Refused):
+        told = own.NOTHING_BOUND if binding is None else binding
+        if isinstance(self._offer(own.Register(generation, told), link), Refused):
             code: RefusalCode = "stopped" if self.phase == "stopped" else "busy"
             return RefusedBy(f"no registration can begin while this follower is {self.phase}", code)
-        carried = self.data.binding if binding is None else binding
         try:
-            ack = await self._called(generation, self._asked(link, carried, previous))
+            ack = await self._called(generation, self._asked(link, self.data.binding, previous))
             if ack is None:
                 return self._abandoned()
             if isinstance(ack, NoAck):
                 self._offer(own.RegisterFailed(generation, ack.text))
                 return Unreachable(ack.text)
-            return await self._judge(link, ack, carried)
+            return await self._judge(link, ack)
         except asyncio.CancelledError:
             if self.data.generation == generation:
                 self.leave()
@@ -235,10 +236,10 @@ class Follower(FollowerWork):
             process_birth_id=me.birth_id,
         )
 
-    async def _judge(self, link: Link, ack: Ack, carried: Binding) -> Registered:
+    async def _judge(self, link: Link, ack: Ack) -> Registered:
         generation = link.generation
         judged = compatible(self._protocol, ack.protocol)
-        error, told = "" if ack.ok else said(ack), carried
+        error, told = "" if ack.ok else said(ack), own.NOTHING_BOUND
         if isinstance(judged, Incompatible):
             error = f"incompatible leader: {judged.reason}" if ack.ok else error
         elif ack.ok:
@@ -247,14 +248,14 @@ class Follower(FollowerWork):
                 why = f"{link.path}: the leader's answer: {place.reason}"
                 self._offer(own.RegisterFailed(generation, why))
                 return Unreachable(why)
-            told = _over(carried, bound(place))
+            told = bound(place)
         taken = self._offer(
             own.Answered(
                 generation,
                 compatible=not isinstance(judged, Incompatible),
                 ok=ack.ok,
                 held=not ack.ok and HELD in (ack.message or ""),
-                binding=told if ack.ok else own.NOTHING_BOUND,
+                binding=told,
                 capabilities=() if ack.protocol is None else ack.protocol.capabilities,
                 error=error,
             )
@@ -309,8 +310,3 @@ class Follower(FollowerWork):
 
 def _lead(owner: Entry) -> str:
     return owner.instance_id or str(owner.pid)
-
-
-def _over(carried: Binding, told: Binding) -> Binding:
-    """What the leader said; where it said nothing, what was carried (bus.md b, row 7)."""
-    return Binding(told.target or carried.target, told.slot or carried.slot, told.name or carried.name)

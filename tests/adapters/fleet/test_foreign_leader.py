@@ -15,6 +15,7 @@ from tenure.adapters.bus.endpoint_paths import endpoint_path
 from tenure.adapters.fleet.follower.outcomes import Accepted
 from tenure.adapters.fleet.succession.watch import RegistryWatch
 from tenure.machines.entry import Entry
+from tenure.machines.follower_messages import Binding
 from tests.adapters.fleet.fleet_room import SECRET, Hand, House, run, until
 from tests.adapters.fleet.member_room import Village
 
@@ -41,6 +42,8 @@ class Evicting:
         """By profile key: instance and generation."""
         self.asked: list[str] = []
         """The keys of all registrations."""
+        self.says: dict[str, Any] = {}
+        """What its places say besides, or instead."""
         self.forget = False
         """Once: the next heartbeat finds no registration."""
 
@@ -73,6 +76,7 @@ class Evicting:
             self.asked.append(said["profileKey"])
             self.keys[said["profileKey"]] = said["instanceId"], said["registrationGeneration"]
             place = {"chatId": 7, "threadId": len(self.keys), "slot": "BCD"[len(self.keys) - 1]}
+            place |= self.says
             return {"ok": True, "result": place, "protocol": self._identity}
         known = (asked["instanceId"], asked["registrationGeneration"]) in self.keys.values()
         if self.forget or not known:
@@ -158,5 +162,25 @@ def test_a_long_path_in_the_entry(village: Village) -> None:
         finally:
             mapped.unlink()
         await eye.close()
+
+    run(story())
+
+
+@pytest.mark.parametrize("says", [{"threadName": ""}, {"threadName": " "}, {}, {"threadName": None}])
+def test_a_leader_that_names_nothing_takes_no_name_away(house: House, says: dict[str, Any]) -> None:
+    """bus.md b, row 7: what is carried stays, by the call or by memory."""
+
+    async def story() -> None:
+        async with house, Evicting(house) as leader:
+            leader.says = {"threadName": "Cobalt"}
+            hand = house.follower(101)
+            assert isinstance(await hand.follower.register(leader.entry(), None), Accepted)
+            leader.says = says
+            hand.follower.leave()
+            assert isinstance(await hand.follower.register(leader.entry(), None), Accepted)
+            assert hand.follower.binding == Binding("7/1", "B", "Cobalt")
+            hand.follower.leave()
+            assert isinstance(await hand.follower.register(leader.entry(), Binding("7/9", "D", "Dove")), Accepted)
+            assert hand.follower.binding == Binding("7/1", "B", "Dove")
 
     run(story())
