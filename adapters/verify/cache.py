@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import hashlib
 import importlib.metadata
 import importlib.util
@@ -88,9 +89,11 @@ def inputs(entry: ModuleEntry, tlc: str) -> str:
     return digest(parts)
 
 
-def _imports(path: Path) -> tuple[str, ...]:
+@functools.lru_cache(maxsize=1_024)
+def _imports(text: str) -> tuple[str, ...]:
+    """What a source imports; kept by its text, for most of them are asked for again and again."""
     names: list[str] = []
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
@@ -110,8 +113,15 @@ def sources(*roots: str) -> dict[str, Path]:
         if path is None:
             continue
         found[name] = path
-        queue += [n for n in _imports(path) if n.startswith("tenure.") or n.partition(".")[0] == name.partition(".")[0]]
+        named = _imports(path.read_text(encoding="utf-8"))
+        queue += [n for n in named if n.startswith("tenure.") or n.partition(".")[0] == name.partition(".")[0]]
     return found
+
+
+def digest_of_sources(*roots: str) -> str:
+    """A hash of the names and texts of `sources`."""
+    found = sources(*roots)
+    return digest(part for name, path in sorted(found.items()) for part in (name, path.read_text(encoding="utf-8")))
 
 
 def _source(name: str) -> Path | None:

@@ -128,8 +128,7 @@ class _Kept:
             return None
         return digest([self.inputs[check.entry.name], *check.key()])
 
-    def get(self, check: Check) -> Checked | None:
-        key = self.key(check)
+    def get(self, key: str | None) -> Checked | None:
         found = self.cache.get(key) if key is not None and self.cache is not None and self.read else None
         if found is None:
             return None
@@ -141,8 +140,7 @@ class _Kept:
         except (LookupError, TypeError, ValueError):
             return None  # kept by a verifier that kept something else
 
-    def put(self, check: Check, checked: Checked) -> None:
-        key = self.key(check)
+    def put(self, key: str | None, checked: Checked) -> None:
         if key is None or self.cache is None or not checked.passed:
             return
         taken = checked.taken
@@ -163,8 +161,9 @@ def _run(
             progress(check.title, done, len(checks))
 
     waiting: list[int] = []
+    keys = [cache.key(check) for check in checks]
     for number, check in enumerate(checks):
-        kept = cache.get(check)
+        kept = cache.get(keys[number])
         if kept is None:
             waiting.append(number)
         else:
@@ -172,7 +171,7 @@ def _run(
             told(check)
     for number, checked in _answered(checks, waiting, tools, options):
         results[number] = checked
-        cache.put(checks[number], checked)
+        cache.put(keys[number], checked)
         told(checks[number])
     by_module: dict[str, list[Checked]] = defaultdict(list)
     for number, check in enumerate(checks):

@@ -11,7 +11,7 @@ import attrs
 from tenure.adapters.verify.bind.bound import Bound
 from tenure.adapters.verify.bind.explore import explore
 from tenure.adapters.verify.bind.situations import Limits
-from tenure.adapters.verify.cache import digest, sources
+from tenure.adapters.verify.cache import digest_of_sources
 from tenure.adapters.verify.checks import Checked, Row, Tools
 from tenure.adapters.verify.effort import Effort
 from tenure.adapters.verify.manifest import ManifestError, ModuleEntry
@@ -31,6 +31,8 @@ class BindCheck:
     name: str
     bound: Bound
     effort: Effort
+    sources: str
+    """A hash of what it runs."""
 
     @property
     def title(self) -> str:
@@ -41,9 +43,7 @@ class BindCheck:
         return ("bind",)
 
     def key(self) -> tuple[str, ...]:
-        found = sources((self.entry.bind or "").partition(":")[0], __name__)
-        texts = [part for name, path in sorted(found.items()) for part in (name, path.read_text(encoding="utf-8"))]
-        return ("bind", self.name, digest(texts))
+        return ("bind", self.name, self.sources)
 
     def run(self, tools: Tools) -> Checked:
         found = explore(self.bound.binding(), LIMITS[self.effort])
@@ -74,8 +74,9 @@ def bind_checks(entry: ModuleEntry, effort: Effort) -> list[BindCheck]:
     if entry.bind is None or entry.bind.startswith("none:"):
         return []
     table = named(entry, entry.bind)
+    found = digest_of_sources(entry.bind.partition(":")[0], __name__)
     return [
-        BindCheck(entry, name, bound, effort)
+        BindCheck(entry, name, bound, effort, found)
         for name, bound in table.items()
         if effort is Effort.THOROUGH or not bound.thorough
     ]

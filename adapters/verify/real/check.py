@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import attrs
 
-from tenure.adapters.verify.cache import digest, sources
+from tenure.adapters.verify.cache import digest_of_sources
 from tenure.adapters.verify.checks import Checked, Row, Tools
 from tenure.adapters.verify.manifest import ModuleEntry
 from tenure.adapters.verify.real.director import FLEET
@@ -46,7 +46,7 @@ class RealCheck:
         return ("real",)
 
     def key(self) -> tuple[str, ...]:
-        return ("real", self.effort, str(RUNS[self.effort]), _sources_digest())
+        return ("real", self.effort, str(RUNS[self.effort]), digest_of_sources(PROGRAM))
 
     def run(self, tools: Tools) -> Checked:
         found = campaign(self.effort)
@@ -161,8 +161,3 @@ def _end(process: subprocess.Popen[str]) -> None:
     for stream in (process.stdout, process.stderr):
         if stream is not None:
             stream.close()
-
-
-def _sources_digest() -> str:
-    found = sources(PROGRAM)
-    return digest([part for name, path in sorted(found.items()) for part in (name, path.read_text(encoding="utf-8"))])
