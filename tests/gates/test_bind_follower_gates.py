@@ -139,8 +139,8 @@ def _takes_no_work(patch: Patch) -> None:
 
 def _forgets_the_thread(patch: Patch) -> None:
     """A registration carries nothing."""
-    original = Follower._attempt
-    patch.setattr(Follower, "_attempt", lambda self, o, b, p: original(self, o, own.NOTHING_BOUND, p))
+    original = Follower._asked
+    patch.setattr(Follower, "_asked", lambda self, link, b, p: original(self, link, own.NOTHING_BOUND, p))
 
 
 def _tells_no_loss(patch: Patch) -> None:
