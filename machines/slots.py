@@ -7,7 +7,9 @@ a letter is occupied by every record (also one that must be probed first: L17), 
 whatever is under way. A letter that is only remembered occupies nothing, and is looked at like any other before it is
 used again (L18). Without a free letter there is no slot (L19): such a follower ranks after Z.
 
-Times are in ms of the wall clock. Evidence of death comes in: `dead` are the instances that are proven dead.
+Times are in ms of the wall clock. Evidence of death comes in: `dead` are the processes that are proven dead. It is of
+processes and not of instances, since anybody may register as an instance that another bears: the death of one proves
+nothing of the other, and the life of one keeps nobody out of what the other left (L16).
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from typing import Final
 
 import attrs
 
+from tenure.machines.identity import Process
 from tenure.machines.slot_board import (
     Board,
     Denied,
@@ -47,7 +50,7 @@ REMEMBERED: Final = 512
 
 
 def begin(
-    board: Board, wish: Wish, epoch: int, now_ms: int, dead: Iterable[str] = ()
+    board: Board, wish: Wish, epoch: int, now_ms: int, dead: Iterable[Process] = ()
 ) -> tuple[Board, Pending] | Denied:
     """Pick a slot, a target and a name for `wish`, and hold them while provisioning is under way.
 
@@ -157,12 +160,12 @@ def cleaned(board: Board, target: Target, instance: str, generation: str | None,
     return _forget(board, record, now_ms)
 
 
-def retire(board: Board, key: str, dead: Iterable[str], now_ms: int) -> Board:
+def retire(board: Board, key: str, dead: Iterable[Process], now_ms: int) -> Board:
     """A new leader of profile `key`: threads of earlier leaders that are proven dead are given up, and their slots
     kept for a while (bus.md f, LEADER OWN THREAD). The own one is taken over by `begin`."""
     gone = frozenset(dead)
     for record in board.records:
-        if record.kind == "leader" and record.key != key and record.instance in gone:
+        if record.kind == "leader" and record.key != key and record.process in gone:
             board = _forget(board, record, now_ms)
             if record.slot is not None:
                 vacant = Reservation(record.slot, record.target, "previous-leader", now_ms, now_ms + RESERVATION_MS)
@@ -170,11 +173,11 @@ def retire(board: Board, key: str, dead: Iterable[str], now_ms: int) -> Board:
     return board
 
 
-def tidy(board: Board, dead: Iterable[str], now_ms: int) -> Board:
+def tidy(board: Board, dead: Iterable[Process], now_ms: int) -> Board:
     """Without reservations that are over, and without threads of the dead that have no letter; the ring stands where
     the newest thread is, if it stood at none."""
     gone = frozenset(dead)
-    records = tuple(r for r in board.records if r.slot is not None or r.instance not in gone)
+    records = tuple(r for r in board.records if r.slot is not None or r.process not in gone)
     lasting = tuple(r for r in board.reservations if r.lasts(now_ms))
     slotted = [r for r in reversed(records) if r.slot is not None]
     last = board.last_slot
@@ -187,11 +190,11 @@ def tidy(board: Board, dead: Iterable[str], now_ms: int) -> Board:
 # -- inside ------------------------------------------------------------
 
 
-def _held_by_another(record: Record | None, wish: Wish, dead: frozenset[str]) -> bool:
+def _held_by_another(record: Record | None, wish: Wish, dead: frozenset[Process]) -> bool:
     """A leader's profile is its directory, and its thread goes with the lease."""
     if record is None or record.process is None or wish.kind == "leader":
         return False
-    return record.process != wish.process and record.instance not in dead
+    return record.process != wish.process and record.process not in dead
 
 
 def _promoted(board: Board, wish: Wish) -> Record | None:
@@ -204,7 +207,7 @@ def _promoted(board: Board, wish: Wish) -> Record | None:
     )
 
 
-def _yielding(board: Board, wish: Wish, dead: frozenset[str]) -> Record | None:
+def _yielding(board: Board, wish: Wish, dead: frozenset[Process]) -> Record | None:
     """Another profile's record that is the asker's to take: its own process's, or that of one proven dead whose target
     it names."""
     for record in board.records:
@@ -212,7 +215,7 @@ def _yielding(board: Board, wish: Wish, dead: frozenset[str]) -> Record | None:
             return record
         if record.target == wish.target:
             mine = wish.process is not None and record.process == wish.process
-            return record if mine or record.instance in dead else None
+            return record if mine or record.process in dead else None
     return None
 
 
@@ -220,7 +223,7 @@ def _without(board: Board, record: Record) -> Board:
     return attrs.evolve(board, records=tuple(r for r in board.records if r != record))
 
 
-def _slot(board: Board, wish: Wish, now_ms: int, dead: frozenset[str]) -> tuple[Board, str | None]:
+def _slot(board: Board, wish: Wish, now_ms: int, dead: frozenset[Process]) -> tuple[Board, str | None]:
     """A free letter, and the board without the dead one that had to give it up."""
     remembered = identity_of(board, wish.key)
     for preferred in (slot_of(wish.slot), None if remembered is None else remembered.slot):
@@ -230,7 +233,7 @@ def _slot(board: Board, wish: Wish, now_ms: int, dead: frozenset[str]) -> tuple[
     if found is not None:
         return board, found
     busy = {p.target for p in board.pendings} | set(board.cleaning)
-    past = [r for r in board.records if r.slot is not None and r.instance in dead and r.target not in busy]
+    past = [r for r in board.records if r.slot is not None and r.process in dead and r.target not in busy]
     if not past:
         return board, None
     oldest = min(past, key=lambda r: (r.updated_ms, r.slot or ""))

@@ -54,7 +54,7 @@ def wish(key: str, **fields: object) -> Wish:
 
 
 def begun(
-    board: Board, asked: Wish, *, epoch: int = 1, dead: Sequence[str] = (), now: int = NOW
+    board: Board, asked: Wish, *, epoch: int = 1, dead: Sequence[Process] = (), now: int = NOW
 ) -> tuple[Board, Pending]:
     found = begin(board, asked, epoch, now, dead)
     assert not isinstance(found, Denied)
@@ -62,7 +62,7 @@ def begun(
 
 
 def give(
-    board: Board, asked: Wish, *, epoch: int = 1, dead: Sequence[str] = (), now: int = NOW
+    board: Board, asked: Wish, *, epoch: int = 1, dead: Sequence[Process] = (), now: int = NOW
 ) -> tuple[Board, Record]:
     """Provisioned without a moment in between."""
     board, pending = begun(board, asked, epoch=epoch, dead=dead, now=now)
@@ -168,7 +168,7 @@ def test_a_target_that_is_none_of_ours_is_ignored(target: Target) -> None:
 def test_a_profiles_own_thread_is_kept_whatever_it_wishes() -> None:
     board, old = give(Board(), wish("a", process=process(5)))
     asked = wish("a", instance="6:2", generation="g2", slot="Q", target=Target(0, 9), name="Falke")
-    board, new = give(board, asked, dead=["a:1"], now=NOW + 5)
+    board, new = give(board, asked, dead=[process(5)], now=NOW + 5)
     assert (old.slot, old.target, old.name, old.created_ms) == (new.slot, new.target, new.name, new.created_ms)
     assert ("6:2", "g2", None) == (new.instance, new.generation, new.process)
     assert (1, "A") == (len(board.records), board.last_slot)
@@ -225,7 +225,7 @@ def test_the_twenty_seventh_has_a_thread_but_no_slot_and_gets_the_first_that_is_
 
 
 def test_the_letter_of_one_proven_dead_is_given_out_when_no_other_is_free() -> None:
-    dead = ["k3:1"]
+    dead = [process(103)]
     assert "H" == give(full(7), wish("new"), dead=dead)[1].slot
     board, record = give(full(), wish("new"), dead=dead)
     assert "D" == record.slot
@@ -234,7 +234,7 @@ def test_the_letter_of_one_proven_dead_is_given_out_when_no_other_is_free() -> N
 
 
 def test_a_dead_ones_letter_that_is_being_taken_by_its_thread_is_not_given_out_as_well() -> None:
-    dead = ["k3:1", "k5:1"]
+    dead = [process(103), process(105)]
     board, _ = begun(full(), wish("heir", target=Target(0, 4)), dead=dead)
     board, record = give(board, wish("new"), dead=dead)
     assert "F" == record.slot
@@ -280,8 +280,19 @@ def test_a_new_instance_of_the_same_process_takes_the_thread_that_it_names() -> 
 
 def test_the_thread_of_one_proven_dead_is_taken_by_whoever_names_it() -> None:
     board, record = give(Board(), wish("a", process=process(5)))
-    board, got = give(board, wish("b", target=record.target), dead=["a:1"])
+    board, got = give(board, wish("b", target=record.target), dead=[process(5)])
     assert (record.target, record.slot, 1) == (got.target, got.slot, len(board.records))
+
+
+@pytest.mark.parametrize("borrower", [None, process(6)])
+def test_whether_one_is_dead_is_no_matter_of_who_borrowed_its_name(borrower: Process | None) -> None:
+    """L16, L24: the profile of the dead is free, the borrower's thread is not; nobody without a process ever dies."""
+    board, lent = give(Board(), wish("b", instance="a:1", process=borrower))
+    board, left = give(board, wish("a", process=process(5)))
+    heir = wish("a", instance="7:1", process=process(7))
+    assert isinstance(begin(board, heir, 1, NOW, [process(6)]), Denied)
+    assert left.target == give(board, heir, dead=[process(5)])[1].target
+    assert lent.target != give(board, wish("c", target=lent.target), dead=[process(5)])[1].target
 
 
 def test_an_instance_of_the_same_name_in_another_process_takes_nothing() -> None:
@@ -332,8 +343,8 @@ def test_abandoned_provisioning_leaves_what_was_there() -> None:
 def test_a_thread_that_is_being_given_to_another_is_not_used_meanwhile() -> None:
     """The dead one's profile comes back just when its thread goes to somebody else."""
     board, record = give(Board(), wish("a", process=process(5)))
-    board, pending = begun(board, wish("b", target=record.target), dead=["a:1"])
-    board, back = give(board, wish("a", instance="6:1"), dead=["a:1"])
+    board, pending = begun(board, wish("b", target=record.target), dead=[process(5)])
+    board, back = give(board, wish("a", instance="6:1"), dead=[process(5)])
     found = settle(board, pending, NOW)
     assert found is not None
     assert (Target(0, 2), Target(0, 1)) == (back.target, found[1].target)
@@ -363,11 +374,11 @@ def test_a_clean_up_is_void_while_somebody_is_being_provisioned_with_the_target(
 def test_threads_of_dead_leaders_are_given_up_and_their_slots_kept_for_a_while() -> None:
     board, _ = give(Board(), Wish("cwd:/old", "leader", "5:1", process=process(5)))
     board, living = give(board, Wish("cwd:/alive", "leader", "6:1", process=process(6)))
-    after = retire(board, "cwd:/new", ["5:1"], NOW)
+    after = retire(board, "cwd:/new", [process(5)], NOW)
     assert (living,) == after.records
     assert {"A", "B"} == occupied(after, NOW + RESERVATION_MS - 1)
     assert {"B"} == occupied(after, NOW + RESERVATION_MS)
-    assert board == retire(board, "cwd:/old", ["5:1"], NOW)
+    assert board == retire(board, "cwd:/old", [process(5)], NOW)
     assert () == tidy(after, (), NOW + RESERVATION_MS).reservations
 
 
@@ -379,9 +390,9 @@ def test_the_ring_stands_at_the_newest_thread_if_it_stood_at_none() -> None:
 
 
 def test_threads_of_the_dead_without_a_letter_are_forgotten() -> None:
-    board, late = give(full(), wish("late"))
+    board, late = give(full(), wish("late", process=process(5)))
     assert late in tidy(board, (), NOW).records
-    assert late not in tidy(board, ["late:1"], NOW).records
+    assert late not in tidy(board, [process(5)], NOW).records
 
 
 # -- whatever happens ------------------------------------------------------------
@@ -411,7 +422,7 @@ def assert_held_once(board: Board, now: int) -> None:
 PEOPLE = st.integers(1, 5)
 SLOTS = st.sampled_from([None, "A", "B", "Y", "Z"])
 TARGETS = st.sampled_from([None, *(Target(0, n) for n in range(1, 7)), Target(9, 1)])
-DEAD = st.frozensets(st.sampled_from([f"{n}:{m}" for n in range(1, 6) for m in (1, 2)]), max_size=3)
+DEAD = st.frozensets(st.sampled_from([process(n) for n in range(1, 6)]), max_size=3)
 STEPS = st.one_of(
     st.tuples(st.just("begin"), PEOPLE, st.integers(1, 2), SLOTS, TARGETS, st.integers(1, 5), DEAD, st.booleans()),
     st.tuples(st.just("settle"), st.integers(0, 4)),

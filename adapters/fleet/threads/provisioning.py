@@ -144,19 +144,15 @@ class LocalProvisioning:
         dead = self.dead()
         self.board = slots.tidy(slots.retire(self.board, key, dead, now_ms), dead, now_ms)
 
-    def dead(self) -> frozenset[str]:
-        """The remembered instances that are proven dead now. Whoever registers says what its instance is called: where
-        two processes have threads under one name, both have to be dead (L16)."""
-        seen = [(record.instance, self._dead(record.process)) for record in self.board.records]
-        alive = {instance for instance, dead in seen if not dead}
-        return frozenset(instance for instance, _ in seen if instance not in alive)
+    def dead(self) -> frozenset[Process]:
+        """The remembered processes that are proven dead now."""
+        remembered = {record.process for record in self.board.records if record.process is not None}
+        return frozenset(process for process in remembered if self._dead(process))
 
-    def _dead(self, process: Process | None) -> bool:
+    def _dead(self, process: Process) -> bool:
         processes = self._ports.processes
         me = processes.me()
-        if process is None or process == me:
-            return False
-        return proven_dead(process.birth, processes.sighting(process.pid), me)
+        return process != me and proven_dead(process.birth, processes.sighting(process.pid), me)
 
     def _refuse_void(self, target: Target, instance: str, generation: str | None) -> None:
         if slots.void(self.board, target, instance, generation):

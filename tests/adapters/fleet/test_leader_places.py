@@ -143,3 +143,27 @@ def test_a_successor_of_the_dead_takes_its_place(house: House) -> None:
             await until(lambda: old.lost)
 
     run(story())
+
+
+@pytest.mark.parametrize("lives", [True, False], ids=["a borrower that lives", "a borrower that nobody saw"])
+def test_a_name_that_was_borrowed_and_pruned_keeps_nobody_out(house: House, lives: bool) -> None:
+    """Somebody registered as the instance of another, was silent, and left the routes; its thread is remembered. The
+    death of who really bore the name is proven all the same, and its successor gets slot and thread (L16, L24)."""
+
+    async def story() -> None:
+        async with house:
+            chief = await house.led()
+            for pid in (101, 102, *([103] if lives else [])):
+                house.processes.start(pid, pid * 10)
+            borrowed = register("103:1:1", 103, instance_id="101:1", profile_key="manual:103:start:1030")
+            assert (await chief.send(borrowed)).ok
+            await house.silence()
+            await until(lambda: not chief.routes())
+            old = await joined(house, chief, 101, parent=7)
+            house.processes.kill(101)
+            new = await joined(house, chief, 102, parent=7)
+            assert not new.follower.data.own_key
+            assert new.follower.binding == old.follower.binding
+            assert set(chief.routes()) == {"102:1"}
+
+    run(story())
