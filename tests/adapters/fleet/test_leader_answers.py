@@ -1,0 +1,65 @@
+"""What a leader answers for what it was asked, where whoever does it hangs, or answers what is none."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any, cast
+
+import attrs
+import pytest
+
+from tenure.adapters.bus import acks
+from tenure.adapters.bus.envelopes import Ack
+from tenure.adapters.bus.json_values import Json
+from tenure.adapters.fleet.leader.requests import Asked, Route
+from tests.adapters.fleet.envelopes_of import asks
+from tests.adapters.fleet.fleet_room import House, joined, run
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> House:
+    return House(tmp_path)
+
+
+def test_what_hangs_is_cancelled_with_its_leading(house: House) -> None:
+    """A leader that is closed does nothing any more, also not what it has begun."""
+
+    async def story() -> None:
+        asked, ended = asyncio.Event(), asyncio.Event()
+
+        async def serve(request: Asked, route: Route) -> Ack:
+            asked.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.set()
+            raise AssertionError("nobody ends it")
+
+        async with house:
+            chief = await house.led(serve=serve)
+            hand = await joined(house, chief)
+            sent = asyncio.ensure_future(chief.send(asks(str(hand.follower.generation))[2]))
+            await asked.wait()
+            await chief.leader.close()
+            await ended.wait()
+            await asyncio.gather(sent, return_exceptions=True)
+
+    run(story())
+
+
+def test_an_answer_that_cannot_be_sent(house: House) -> None:
+    """Whoever asked is told that it failed, under the id of its request, and not what went wrong."""
+
+    async def story() -> None:
+        async def serve(request: Asked, route: Route) -> Ack:
+            return attrs.evolve(acks.done(request), result=Json(cast(Any, object())))
+
+        async with house:
+            chief = await house.led(serve=serve)
+            hand = await joined(house, chief)
+            call = asks(str(hand.follower.generation))[2]
+            ack = await chief.send(call)
+            assert (ack.ok, ack.request_id, ack.message) == (False, call.request_id, acks.failed(call).message)
+
+    run(story())
