@@ -10,11 +10,12 @@ import attrs
 import pytest
 
 from tenure.adapters.bus import acks
-from tenure.adapters.bus.envelopes import Ack
+from tenure.adapters.bus.envelopes import Ack, Request
 from tenure.adapters.bus.json_values import Json
+from tenure.adapters.bus.peer import Peer
 from tenure.adapters.fleet.leader.requests import Asked, Route
-from tests.adapters.fleet.envelopes_of import asks
-from tests.adapters.fleet.fleet_room import House, joined, run
+from tests.adapters.fleet.envelopes_of import asks, register
+from tests.adapters.fleet.fleet_room import Chief, House, joined, run
 
 
 @pytest.fixture
@@ -63,3 +64,31 @@ def test_an_answer_that_cannot_be_sent(house: House) -> None:
             assert (ack.ok, ack.request_id, ack.message) == (False, call.request_id, acks.failed(call).message)
 
     run(story())
+
+
+ITSELF, RELAY = Peer(101, 0), Peer(900, 0)
+
+
+@pytest.mark.parametrize("kind", [0, 2], ids=["heartbeat", "ask"])
+def test_who_brings_its_requests_may_bring_it_back(house: House, kind: int) -> None:
+    """A proxy that came between a follower and its leader is known by the requests that it brings: then the follower's
+    next activation comes through it as well."""
+
+    async def story() -> None:
+        async with house:
+            chief = await house.led()
+            assert (await told(chief, register("101:1:1"), ITSELF)).ok
+            back = register("101:2:1", instance_id="101:2")
+            assert not (await told(chief, back, RELAY)).ok
+            await told(chief, asks("101:1:1")[kind], RELAY)
+            assert (await told(chief, back, RELAY)).ok
+            assert chief.routes() == {"101:2": "101:2:1"}
+
+    run(story())
+
+
+async def told(chief: Chief, request: Request, peer: Peer) -> Ack:
+    """What the leader makes of an authenticated request of that process."""
+    opened = chief.leader._open
+    assert opened is not None
+    return (await opened.requests.handle(request, peer)).ack
