@@ -79,7 +79,8 @@ class Connection(asyncio.BufferedProtocol, Generic[E]):
     def resume_writing(self) -> None:
         self._owes_at = None
         self._server.owing.discard(self)
-        self.advance()
+        # Not now: the transport is in the midst of its write, and whoever closes it there ends it twice.
+        asyncio.get_running_loop().call_soon(self.advance)
 
     def connection_lost(self, error: Exception | None) -> None:
         self._end()

@@ -23,6 +23,7 @@ from typing import Final, Protocol, TypeVar
 
 import attrs
 
+from tenure.adapters.awaiting import heard, to_its_end
 from tenure.adapters.bus.endpoint_calls import EndpointCalls, PosixCalls
 from tenure.adapters.bus.endpoint_debris import sweep
 from tenure.adapters.bus.endpoint_paths import endpoint_path, short_directory
@@ -132,6 +133,7 @@ class Endpoint:
             if not self.missing():
                 return False
             self._healing = asyncio.ensure_future(self._heal())
+            heard(self._healing)  # nobody may wait so long
             self._healing.add_done_callback(self._healed)
         healing = self._healing
         try:
@@ -165,8 +167,6 @@ class Endpoint:
 
     def _healed(self, healing: asyncio.Task[bool]) -> None:
         self._healing = None
-        if not healing.cancelled():
-            healing.exception()  # whoever asked is told; nobody may have waited so long
 
     async def _published(self) -> Listening | None:
         """A socket that is listened to, and found under the path; None where there was a stop meanwhile."""
@@ -314,12 +314,4 @@ def _impossible(path: str, error: OSError) -> EndpointError:
 
 async def _in_thread(call: Callable[[], T]) -> T:
     """Do file work off the loop. Cancelled, it is waited for: it is never left running."""
-    running = asyncio.get_running_loop().run_in_executor(None, call)
-    try:
-        return await asyncio.shield(running)
-    except asyncio.CancelledError:
-        while not running.done():  # also where it is cancelled again
-            with suppress(asyncio.CancelledError):
-                await asyncio.wait([running])
-        running.exception()
-        raise
+    return await to_its_end(asyncio.get_running_loop().run_in_executor(None, call))

@@ -17,6 +17,7 @@ from typing import Final, Generic, Literal, TypeVar
 
 import attrs
 
+from tenure.adapters.awaiting import heard
 from tenure.machines.chart import Refused, step
 from tenure.machines.request_ledger import (
     LEDGER_ENTRIES,
@@ -241,7 +242,9 @@ class Ledger(Generic[K, A]):
         if task.cancelled():
             self._settle(key, self._broken(key))
         elif error is not None and key in self._waiting:
-            self._waiting.pop(key).set_exception(error)
+            waiting = self._waiting.pop(key)
+            heard(waiting)  # everybody who waited may have gone
+            waiting.set_exception(error)
 
 
 def body_of(fingerprint: str) -> str:

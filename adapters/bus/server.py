@@ -21,6 +21,7 @@ from functools import partial
 from time import thread_time
 from typing import Final, Generic, TypeVar
 
+from tenure.adapters.awaiting import heard
 from tenure.adapters.bus.connection import Connection
 from tenure.adapters.bus.counting import Counters, Statistics
 from tenure.adapters.bus.door import Door
@@ -225,6 +226,7 @@ class BusServer(Generic[E]):
         self._empty.clear()
         connecting = self._loop.create_task(self._connect(connection, end))
         self._connecting.add(connecting)
+        heard(connecting)
         connecting.add_done_callback(self._connecting.discard)
         return connection
 
@@ -240,6 +242,7 @@ class BusServer(Generic[E]):
         connection.requests += 1
         connection.account.requests += 1
         task = self._loop.create_task(answer)
+        heard(task)  # of whatever it was, its asker heard all that is to be heard
         self._requests.add(task)
         # Not in a `finally` of the coroutine: one that is cancelled before its first turn never gets there.
         task.add_done_callback(partial(self._end, connection, held))
@@ -290,7 +293,10 @@ class BusServer(Generic[E]):
 
     def _failure(self, envelope: E, error: BaseException) -> bytes:
         self.counters.failures += 1
-        return INVALID if self.failed is None else self.failed(envelope, error)
+        try:
+            return INVALID if self.failed is None else self.failed(envelope, error)
+        except Exception:  # an asker is answered, whatever fails
+            return INVALID
 
     def _parsed_apart(self, line: bytes) -> tuple[E | None, float]:
         started = thread_time()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from tenure.adapters.awaiting import heard
 from tenure.adapters.commands.leading import open_if_closed
 from tenure.adapters.commands.lines import Lines
 from tenure.adapters.commands.root import app
@@ -137,6 +138,7 @@ async def _until_ended(member: Member, console: _Console, goodbye: bool) -> int:
             loop.add_signal_handler(number, console.end, 128 + number)
     async with member:
         joining = asyncio.ensure_future(member.join())
+        heard(joining)
         waiting: tuple[asyncio.Future[Role], asyncio.Future[int]] = (joining, console.ended)
         await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
         if joining.done():

@@ -20,6 +20,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Final
 
+from tenure.adapters.awaiting import heard, to_its_end
 from tenure.adapters.bus.endpoint_paths import endpoint_path, leader_path
 from tenure.adapters.bus.identities import new_secret
 from tenure.adapters.errors import TenureError
@@ -234,12 +235,7 @@ class Member:
         A fork does nothing of the kind."""
         if self._forked():
             return
-        leaving = self._leaving(False)
-        try:
-            await asyncio.shield(leaving)
-        except asyncio.CancelledError:
-            await asyncio.wait([leaving])
-            raise
+        await to_its_end(self._leaving(False))
 
     # -- leading ------------------------------------------------------------------------------------------------------
 
@@ -330,6 +326,7 @@ class Member:
     def _leaving(self, goodbye: bool) -> asyncio.Future[str]:
         if self._closing is None:
             self._closing = asyncio.ensure_future(self._end(goodbye))
+            heard(self._closing)
         return self._closing
 
     async def _end(self, goodbye: bool) -> str:
@@ -354,6 +351,9 @@ class Member:
                 answer = await self.follower.disconnect()
         except TimeoutError:
             return f"the leader did not answer within {GOODBYE_S:g} s"
+        except Exception as error:  # whatever it is, the member leaves
+            self._fault(error)
+            return f"{type(error).__name__}: {error}"
         return answer if isinstance(answer, str) else ""
 
     async def _give_up(self) -> None:

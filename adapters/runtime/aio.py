@@ -16,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, TypeVar
 
+from tenure.adapters.awaiting import to_its_end
 from tenure.adapters.files.lease import LeaseRuntime
 from tenure.adapters.files.process_state import ProcessState
 from tenure.adapters.ports import tell
@@ -149,11 +150,7 @@ class AsyncLeadership:
         """As `Leadership.commit_if_owned`: `effect` is an ordinary function, runs in a thread, and should take
         milliseconds. Cancelled, it waits until the effect has run or been refused: it is never left running."""
         running = asyncio.get_running_loop().run_in_executor(self._files, self.lead.commit_if_owned, effect)
-        try:
-            return await asyncio.shield(running)
-        except asyncio.CancelledError:
-            await asyncio.wait([running])
-            raise
+        return await to_its_end(running)
 
     async def close(self) -> None:
         """As `Leadership.close`, and end all threads: it releases nothing."""
@@ -188,12 +185,7 @@ class AsyncLeadership:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Release, whatever happens to the caller meanwhile, and end the threads."""
-        leaving = asyncio.ensure_future(self._leave())
-        try:
-            await asyncio.shield(leaving)
-        except asyncio.CancelledError:
-            await asyncio.wait([leaving])
-            raise
+        await to_its_end(asyncio.ensure_future(self._leave()))
 
     # -- inside -------------------------------------------------------------------------------------------------------
 

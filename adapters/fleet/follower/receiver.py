@@ -6,11 +6,12 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
+from tenure.adapters.awaiting import heard
 from tenure.adapters.bus.endpoint import Endpoint
 from tenure.adapters.bus.limits import Limits
 from tenure.adapters.errors import TenureError
 from tenure.adapters.fleet.desk import Desk, Handle
-from tenure.adapters.fleet.ending import ended_within
+from tenure.adapters.fleet.ending import ended_within, note_error
 from tenure.adapters.ports import Ports, tell
 
 STOP_S: Final = 2.0
@@ -47,6 +48,7 @@ class Receiver:
             return
         if self._starting is None:
             self._starting = asyncio.ensure_future(self._endpoint.start())
+            heard(self._starting)
             self._starting.add_done_callback(self._started)
         await asyncio.shield(self._starting)
 
@@ -54,6 +56,7 @@ class Receiver:
         """Publish it again where its path vanished (A61), while heartbeats go on. What stands in the way is noted."""
         if self._healing is None and self._endpoint.missing():
             self._healing = asyncio.ensure_future(self._heal())
+            self._healing.add_done_callback(lambda healing: note_error(self._ports, healing))
 
     async def _heal(self) -> None:
         try:
@@ -77,5 +80,3 @@ class Receiver:
 
     def _started(self, starting: asyncio.Task[None]) -> None:
         self._starting = None
-        if not starting.cancelled():
-            starting.exception()  # whoever waits is told; nobody may wait any more

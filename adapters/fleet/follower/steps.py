@@ -194,8 +194,11 @@ class FollowerSteps:
         while self.data.generation == generation:
             await asyncio.sleep(self._timings.heartbeat_ms / 1000)
             if self.data.generation == generation:
-                self._offer(own.Tick())
-                self._receiver.heal_soon()
+                try:
+                    self._offer(own.Tick())
+                    self._receiver.heal_soon()
+                except Exception as error:  # a fault of this program: without heartbeats the registration would go
+                    tell(self.ports, "fleet", "fault", error=f"{type(error).__name__}: {error}")
 
     async def _beat(self, generation: Generation) -> None:
         link = self._link

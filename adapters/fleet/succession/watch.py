@@ -15,6 +15,7 @@ from typing import Final, Generic, TypeVar
 
 import attrs
 
+from tenure.adapters.awaiting import heard
 from tenure.adapters.bus.endpoint_paths import endpoint_path, leader_path
 from tenure.adapters.files.lease import LeaseRuntime
 from tenure.adapters.runtime.standby import Standby
@@ -127,6 +128,7 @@ class RegistryWatch:
         """Give the notice of the leader's death up. Nothing may look any more."""
         self._await_no_more()
         closing = asyncio.wrap_future(self._files.submit(self._close))
+        heard(closing)
         self._files.shutdown(wait=False)
         await asyncio.wait([closing], timeout=CLOSE_S)
 

@@ -294,6 +294,23 @@ async def test_the_death_of_the_process_is_no_answer(house: House) -> None:
     assert isinstance(waiting.exception(), Killed)
 
 
+@in_a_loop
+async def test_a_simulated_crash_for_which_nobody_waits(house: House) -> None:
+    """Who had asked has gone: the loop has nothing to report either."""
+
+    async def dies() -> Done[str]:
+        await house.ends.setdefault("r", asyncio.get_running_loop().create_future())
+        raise Killed
+
+    waiting = asyncio.create_task(house.ledger.run(key("r"), "body", "other", dies))
+    await quiet()
+    waiting.cancel()
+    await quiet()
+    await house.end("r")
+
+    assert waiting.cancelled()
+
+
 def test_a_long_fingerprint_is_not_kept() -> None:
     """A line may have 16 MiB, and the ledger 4,096 entries."""
     bodies = {body_of("x" * n) for n in range(100)} | {body_of("\ud800")}

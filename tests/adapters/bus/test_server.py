@@ -16,6 +16,7 @@ from tenure.adapters.bus.endpoint import Endpoint
 from tenure.adapters.bus.limits import Limits
 from tenure.adapters.bus.peer import Peer
 from tenure.adapters.bus.server import INVALID, BusServer
+from tenure.adapters.ports import Killed
 from tests.adapters.bus.transport_room import (
     SMALL,
     Handler,
@@ -217,6 +218,39 @@ def test_a_handler_that_raises_is_answered_for() -> None:
             assert 1 == server.statistics().failures
             server.failed = None
             assert Answer(INVALID) == await ask(path, b"raise")
+
+    run(main())
+
+
+def test_what_makes_the_answer_to_a_failure_may_fail() -> None:
+    """The asker waits for no answer that never comes, and the loop has nothing to report."""
+
+    def failed(line: bytes, error: BaseException) -> bytes:
+        raise ValueError("the next fault")
+
+    async def main() -> None:
+        async with serving() as (server, path, _):
+            server.failed = failed
+            assert Answer(INVALID) == await ask(path, b"raise")
+            assert 1 == server.statistics().failures
+
+    run(main())
+
+
+def test_a_simulated_crash_of_a_handler() -> None:
+    """`Killed` is swallowed by nobody; it is this request's end, and the loop has nothing to report."""
+
+    async def handle(line: bytes, peer: object) -> bytes:
+        raise Killed
+
+    async def main() -> None:
+        async with serving() as (server, path, _):
+            server.handle = handle
+            with Rude(path) as peer:
+                peer.send(b"x\n")
+                await until(lambda: server.statistics().lines == 1)
+                await until(lambda: not server.statistics().requests)
+                assert [] == peer.lines()
 
     run(main())
 

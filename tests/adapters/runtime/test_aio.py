@@ -230,22 +230,27 @@ def test_an_effect_is_committed_by_the_owner_alone(house: House) -> None:
     run(story())
 
 
-def test_a_cancelled_commit_is_not_left_running(house: House) -> None:
-    """The cancellation goes on when the effect has ended."""
+@pytest.mark.parametrize("error", [None, OSError("what nobody waits for any more")])
+def test_a_cancelled_commit_is_not_left_running(house: House, error: Exception | None) -> None:
+    """The cancellations go on when the effect has ended, however it ends."""
     entered, go_on = threading.Event(), threading.Event()
 
     def effect(epoch: int) -> None:
         entered.set()
         go_on.wait(LIMIT_S)
+        if error is not None:
+            raise error
 
     async def story() -> None:
         async with house.leadership(100) as lead:
             await lead.acquire()
             running = asyncio.create_task(lead.commit_if_owned(effect))
             await asyncio.to_thread(entered.wait, LIMIT_S)
-            running.cancel()
-            await asyncio.sleep(0)
-            assert not running.done()
+            for _ in range(2):
+                running.cancel()
+                await asyncio.sleep(0)
+                await asyncio.sleep(0)
+                assert not running.done()
             go_on.set()
             with pytest.raises(asyncio.CancelledError):
                 await running
