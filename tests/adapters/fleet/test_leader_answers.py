@@ -13,6 +13,7 @@ from tenure.adapters.bus import acks
 from tenure.adapters.bus.envelopes import Ack, Request
 from tenure.adapters.bus.json_values import Json
 from tenure.adapters.bus.peer import Peer
+from tenure.adapters.bus.protocol import protocol_identity
 from tenure.adapters.fleet.leader.requests import Asked, Route
 from tests.adapters.fleet.envelopes_of import asks, register
 from tests.adapters.fleet.fleet_room import Chief, House, joined, run
@@ -83,6 +84,21 @@ def test_who_brings_its_requests_may_bring_it_back(house: House, kind: int) -> N
             await told(chief, asks("101:1:1")[kind], RELAY)
             assert (await told(chief, back, RELAY)).ok
             assert chief.routes() == {"101:2": "101:2:1"}
+
+    run(story())
+
+
+def test_who_may_stand_for_election(house: House) -> None:
+    """Whoever can do what its leader can: durable admission counts where the leader has it, and nowhere else."""
+
+    async def story() -> None:
+        plain = protocol_identity("plain")
+        async with house:
+            chief = await house.led(protocol=plain)
+            assert (await chief.send(register("101:1:1", protocol=plain))).ok
+            assert (await chief.send(register("102:1:1", 102))).ok
+            ack = await chief.send(asks("101:1:1")[0])
+            assert ack.result == Json({"eligibleElectionSlots": ["B", "C"]})
 
     run(story())
 
