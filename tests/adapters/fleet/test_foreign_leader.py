@@ -184,3 +184,18 @@ def test_a_leader_that_names_nothing_takes_no_name_away(house: House, says: dict
             assert hand.follower.binding == Binding("7/1", "B", "Dove")
 
     run(story())
+
+
+def test_what_a_leader_does_not_say_is_kept(house: House) -> None:
+    """Slot and name fall back, each by itself, to what was carried; the thread is the leader's to say (bus.md b, row
+    7)."""
+
+    async def story() -> None:
+        async with house, Evicting(house) as leader:
+            leader.says = {"slot": None}
+            hand = house.follower(101)
+            found = await hand.follower.register(leader.entry(), Binding("7/9", "Q", "Otter"))
+            assert isinstance(found, Accepted)
+            assert found.binding == hand.follower.binding == Binding("7/1", "Q", "Otter")
+
+    run(story())
