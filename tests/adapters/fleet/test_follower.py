@@ -13,6 +13,7 @@ from tenure.adapters.bus.envelopes import Ack, CallApi, Delivery, ForwardMessage
 from tenure.adapters.bus.envelopes_shared import Target
 from tenure.adapters.bus.json_values import Json
 from tenure.adapters.fleet.follower.outcomes import Accepted, AskFailed, RefusedBy, Unreachable
+from tenure.adapters.fleet.wording import our_protocol
 from tenure.machines.follower_messages import Binding
 from tests.adapters.fleet.fleet_room import Hand, House, Proxy, joined, run, until
 
@@ -320,5 +321,7 @@ def test_a_moved_thread(house: House) -> None:
             assert (await chief.leader.forward("101:1", generation, moved)).ok
             assert hand.follower.binding.target == "0/77"
             assert (hand.follower.generation, hand.follower.binding.slot) == (generation, "B")
+            assert hand.follower.leader_protocol == our_protocol()
+            assert hand.follower.data.capabilities == our_protocol().capabilities
 
     run(story())
