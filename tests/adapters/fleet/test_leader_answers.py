@@ -11,10 +11,12 @@ import pytest
 
 from tenure.adapters.bus import acks
 from tenure.adapters.bus.envelopes import Ack, Request
+from tenure.adapters.bus.envelopes_shared import Target
 from tenure.adapters.bus.json_values import Json
 from tenure.adapters.bus.peer import Peer
 from tenure.adapters.bus.protocol import protocol_identity
 from tenure.adapters.fleet.leader.requests import Asked, Route
+from tenure.machines.follower_messages import Binding
 from tests.adapters.fleet.envelopes_of import asks, register
 from tests.adapters.fleet.fleet_room import Chief, House, joined, run
 
@@ -99,6 +101,37 @@ def test_who_may_stand_for_election(house: House) -> None:
             assert (await chief.send(register("102:1:1", 102))).ok
             ack = await chief.send(asks("101:1:1")[0])
             assert ack.result == Json({"eligibleElectionSlots": ["B", "C"]})
+
+    run(story())
+
+
+def test_a_leader_carries_its_place_as_a_follower_does(house: House) -> None:
+    """Also where nothing is remembered of it: slot, thread and name that are free are its own, and its process is on
+    the board, so that its death can be proven."""
+
+    async def story() -> None:
+        async with house:
+            chief = await house.led(binding=Binding("0/7", "Q", "Otter"))
+            assert chief.leader.binding == Binding("0/7", "Q", "Otter")
+            (record,) = chief.local.board.records
+            assert (record.kind, record.instance, record.process) == ("leader", "50:1", house.identity(50).process)
+
+    run(story())
+
+
+def test_a_follower_carries_its_place(house: House) -> None:
+    """What is free of it is kept, and its process is on the board."""
+
+    async def story() -> None:
+        async with house:
+            chief = await house.led()
+            process = house.identity(101).process
+            asked = register("101:1:1", slot="Q", target=Target(0, 7), thread_name="Otter")
+            ack = await chief.send(asked)
+            assert ack.result == Json({"chatId": 0, "threadId": 7, "slot": "Q", "threadName": "Otter"})
+            record = chief.local.board.records[-1]
+            assert (record.instance, record.generation) == ("101:1", "101:1:1")
+            assert record.process == process
 
     run(story())
 
