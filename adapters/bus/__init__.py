@@ -24,6 +24,7 @@ Sockets, which carry lines and know nothing of what is in them:
 | file | what is in it |
 |---|---|
 | `client` | one request: `Answer`, `NoResponse` or `Unreachable` |
+| `wording` | why there was no answer, for people |
 | `server` | answering lines; `door` lets connections in, `connection` is one of them |
 | `limits`, `shares`, `structure` | what a server bears, who has how much of it, what is not even parsed |
 | `counting` | what a server has seen |

@@ -122,8 +122,8 @@ class Endpoint:
             await asyncio.wait([healing], timeout=self._server.limits.stop_ms / 1000)
 
     def missing(self) -> bool:
-        """Whether it serves, and cannot be found: its path is gone, or leads nowhere. One call on the file system."""
-        return self._listening is not None and not self._calls.leads_somewhere(self.path)
+        """Whether it serves, and cannot be found: its path is gone, or leads to no socket. One call on the files."""
+        return self._listening is not None and not self._calls.leads_to_socket(self.path)
 
     async def heal(self) -> bool:
         """If it is missing, publish it again (A61); whether that was done. Connections and requests go on, and nothing
@@ -209,12 +209,11 @@ class Endpoint:
             if step:
                 await self._pause(LEGACY_STEP_MS / 1000)
             try:
-                standing = self._calls.node(self.path).standing
-                if standing in ("absent", "link"):
+                node = self._calls.node(self.path)
+                if node.standing in ("absent", "link"):
                     return
-                if standing != "socket":
-                    kind = "a directory" if standing == "directory" else "a file that is no socket"
-                    raise EndpointError(f"{self.path}: {kind} stands there; move it away")
+                if node.obstacle:
+                    raise EndpointError(f"{self.path}: {node.obstacle} stands there; move it away")
                 listener = self._calls.probe(self.path)
             except OSError as error:
                 raise _impossible(self.path, error) from error

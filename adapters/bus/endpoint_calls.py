@@ -33,6 +33,13 @@ class Node:
     age_ms: int = 0
     """Since its inode changed, by the wall clock."""
 
+    @property
+    def obstacle(self) -> str:
+        """What stands there that can be no endpoint of anybody; "" for all else."""
+        if self.standing == "directory":
+            return "a directory"
+        return "a file that is no socket" if self.standing == "other" else ""
+
 
 class EndpointCalls(Protocol):
     """Every method is one call, raises OSError as the operating system does, and takes absolute paths."""
@@ -46,8 +53,8 @@ class EndpointCalls(Protocol):
     def node(self, path: str) -> Node:
         """lstat. Absent is no error."""
 
-    def leads_somewhere(self, path: str) -> bool:
-        """Whether anything is there once links are followed; True where that cannot be told."""
+    def leads_to_socket(self, path: str) -> bool:
+        """Whether a socket is there once links are followed; True where that cannot be told."""
 
     def bind(self, path: str) -> socket.socket:
         """A stream socket that does not block, bound to `path`, not listening yet."""
@@ -102,12 +109,11 @@ class PosixCalls:
             int((time.time() - found.st_ctime) * 1000),
         )
 
-    def leads_somewhere(self, path: str) -> bool:
+    def leads_to_socket(self, path: str) -> bool:
         try:
-            os.stat(path)
+            return stat.S_ISSOCK(os.stat(path).st_mode)
         except OSError as error:
             return error.errno not in (*_ABSENT, errno.ELOOP)
-        return True
 
     def bind(self, path: str) -> socket.socket:
         end = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

@@ -95,7 +95,7 @@ class _Console:
         self._member = False
         """It was one once."""
         self._said: set[str] = set()
-        """What was said since it was one last."""
+        """Phases and errors that were said since it was one last."""
 
     def end(self, status: int, error: str = "") -> None:
         """The first reason counts."""
@@ -107,7 +107,7 @@ class _Console:
         """One line for each change. What is tried again and again is said once, until something has come of it."""
         from tenure.adapters.fleet.roles import Seeking
 
-        text = str(role)
+        text, parts = str(role), {"", role.phase, role.error} if isinstance(role, Seeking) else set()
         if self.error and not self._member:
             return
         if not isinstance(role, Seeking):
@@ -117,10 +117,10 @@ class _Console:
             # It has never got as far as being a member: more likely a mistake than a mishap.
             self.end(_BAD_INPUT, role.error)
             return
-        elif text in self._said:
+        elif parts <= self._said:
             return
         else:
-            self._said.add(text)
+            self._said |= parts
         self._lines.write(text)
 
     def _cannot_write(self, error: OSError) -> None:

@@ -11,6 +11,7 @@ from tenure.adapters.bus.client import ONCE, Answer, Client, NoResponse, Reply, 
 from tenure.adapters.bus.envelopes import Ack, Request
 from tenure.adapters.bus.fields import Malformed
 from tenure.adapters.bus.wire import encode, parse
+from tenure.adapters.bus.wording import unanswered
 from tenure.adapters.errors import printable
 
 _WORDS: Final = 300
@@ -44,10 +45,8 @@ def said(ack: Ack) -> str:
 
 
 def _read(path: str, request: Request, reply: Reply) -> Ack | NoAck:
-    if isinstance(reply, NoResponse):
-        return NoAck(f"{path}: closed without an answer", sent=True)
     if not isinstance(reply, Answer):
-        return NoAck(f"{path}: {reply.reason}", sent=reply.sent)
+        return NoAck(unanswered(path, reply), sent=isinstance(reply, NoResponse) or reply.sent)
     found = parse(reply.line)
     if isinstance(found, Malformed):
         return NoAck(f"{path}: the answer is none ({found.reason})", sent=True)

@@ -19,6 +19,7 @@ from tenure.adapters.bus.endpoint_paths import leader_path
 from tenure.adapters.bus.envelopes import Ack, TenureStatus
 from tenure.adapters.bus.fields import Malformed
 from tenure.adapters.bus.fleet_view import FleetView, LeaderView
+from tenure.adapters.bus.wording import unanswered
 from tenure.adapters.files.directory import AgentDirectory
 from tenure.adapters.files.timings import DEFAULT, Timings
 from tenure.adapters.fleet.threads.projection import Look, look
@@ -133,7 +134,7 @@ class Asker:
         if not isinstance(reply, Answer):
             if reply.reason == TIMEOUT:
                 return f"its leader did not answer within {self._timeout_ms / 1000:g} s"
-            return f"its leader cannot be reached at {path} ({reply.reason})"
+            return f"its leader cannot be reached at {unanswered(path, reply)}"
         ack = wire.parse(reply.line)
         if not isinstance(ack, Ack) or ack.request_id != request:
             return "its leader's answer is none to this question"

@@ -85,7 +85,7 @@ class Joins:
         self._zygote = zygote
         self.root = root
         self.directory = root / "agent"
-        self.directory.mkdir()
+        self.directory.mkdir(parents=True)
         self.all: list[Join] = []
 
     def start(

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from tenure.adapters.bus.endpoint import EndpointError
 from tenure.adapters.errors import TenureError
-from tenure.adapters.fleet.follower.follower import Accepted, Follower
+from tenure.adapters.fleet.follower.follower import Accepted, Follower, Unreachable
 from tenure.adapters.fleet.succession.course import NotTaken, Outcome, Taken
 from tenure.adapters.fleet.succession.watch import RegistryWatch
 from tenure.adapters.runtime.aio import AsyncLeadership
@@ -47,7 +47,10 @@ class MemberMoves:
         self.homeless = False
         carried = self.place if binding == NOTHING_BOUND and self.place is not None else binding
         answer = await self._follower.register(self._watch.entries[leader], carried)
-        return Taken(answer.binding, answer.roster) if isinstance(answer, Accepted) else NotTaken(answer.text)
+        if isinstance(answer, Accepted):
+            return Taken(answer.binding, answer.roster)
+        known = await self._watch.why_unreached(leader) if isinstance(answer, Unreachable) else ""
+        return NotTaken(known or answer.text)
 
     def leave(self) -> None:
         self._follower.leave()

@@ -16,6 +16,7 @@ from typing import Final, Generic, TypeVar
 import attrs
 
 from tenure.adapters.awaiting import heard
+from tenure.adapters.bus.endpoint_calls import PosixCalls
 from tenure.adapters.bus.endpoint_paths import endpoint_path, leader_path
 from tenure.adapters.files.lease import LeaseRuntime
 from tenure.adapters.runtime.standby import Standby
@@ -145,6 +146,11 @@ class RegistryWatch:
         if descriptor >= 0:
             asyncio.get_running_loop().remove_reader(descriptor)
 
+    async def why_unreached(self, number: int) -> str:
+        """What a person should know of the leader of that number, which has just not answered; "" for nothing."""
+        entry = self.entries.get(number)
+        return "" if entry is None else await asyncio.to_thread(self._why_unreached, entry)
+
     # -- in the thread ------------------------------------------------------------------------------------------------
 
     def _look_safely(self) -> Seen:
@@ -184,6 +190,21 @@ class RegistryWatch:
         except (OSError, ValueError):
             return 0
         return self._endpoints.of((path, *_file(link), *_file(socket)))
+
+    def _why_unreached(self, entry: Entry) -> str:
+        try:
+            path = socket_path(self._lease, entry)
+            obstacle = PosixCalls().node(path).obstacle
+        except (OSError, ValueError):  # the path may be any text
+            return ""
+        if obstacle:
+            return f"{path}: {obstacle} stands where pid {entry.pid} listens for its fleet; move it away"
+        if entry.bus_secret is None:
+            return (
+                f"pid {entry.pid} leads, and serves no fleet (it is tenure lead, or another program); it is waited for "
+                "until it has ended"
+            )
+        return ""
 
     def _close(self) -> None:
         standby, self._standby = self._standby, None

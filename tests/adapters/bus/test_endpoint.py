@@ -462,7 +462,12 @@ def remove_directory(path: str) -> None:
     shutil.rmtree(os.path.dirname(path))
 
 
-@pytest.mark.parametrize("go_away", [unlink_path, unlink_private, remove_directory])
+def lead_astray(path: str) -> None:
+    os.unlink(path)
+    os.symlink("/dev/null", path)
+
+
+@pytest.mark.parametrize("go_away", [unlink_path, unlink_private, remove_directory, lead_astray])
 def test_a_missing_endpoint_is_published_again(path: str, go_away: Callable[[str], None]) -> None:
     """A61: somebody cleans up. Connections and requests go on as if nothing had been."""
 
@@ -486,6 +491,28 @@ def test_a_missing_endpoint_is_published_again(path: str, go_away: Callable[[str
             await until(lambda: [b"slow"] == peer.lines())
         await done(endpoint.stop())
         assert ["bus.sock"] == listing(path)
+
+    run(main())
+
+
+@pytest.mark.parametrize("what", ["a directory", "a file that is no socket"])
+def test_what_took_the_place_of_an_endpoint_is_left(path: str, what: str) -> None:
+    """Healing says so each time, and heals when a person has moved it away."""
+
+    async def main() -> None:
+        endpoint = new(path, b"me")
+        await done(endpoint.start())
+        os.unlink(path)
+        os.mkdir(path) if what == "a directory" else Path(path).write_text("somebody's")
+        for _ in range(2):
+            assert endpoint.missing()
+            with pytest.raises(EndpointError, match=f"{what} stands there; move it away"):
+                await done(endpoint.heal())
+        assert os.path.isdir(path) if what == "a directory" else Path(path).read_text() == "somebody's"
+        os.rmdir(path) if what == "a directory" else os.unlink(path)
+        assert await done(endpoint.heal())
+        assert Answer(b"me") == await ask(path, b"who")
+        await done(endpoint.stop())
 
     run(main())
 

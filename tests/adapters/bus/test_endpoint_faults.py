@@ -26,7 +26,7 @@ NAMES = (
     "make_directory",
     "change_mode",
     "node",
-    "leads_somewhere",
+    "leads_to_socket",
     "bind",
     "listen",
     "link",

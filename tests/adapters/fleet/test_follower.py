@@ -117,7 +117,7 @@ def test_nobody_there(house: House) -> None:
             chief = house.chief()
             found = await hand.follower.register(chief.entry(), Binding("0/9", "F", "Fern"))
             assert isinstance(found, Unreachable)
-            assert "ENOENT" in found.text
+            assert found.text == f"{house.path}: nobody listens there"
             assert hand.follower.phase == "idle"
             assert hand.follower.generation is None
 

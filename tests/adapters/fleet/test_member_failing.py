@@ -108,17 +108,21 @@ def test_a_projection_of_somebody_elses(village: Village, left: str) -> None:
     run(story())
 
 
-def test_an_endpoint_that_cannot_be_made(village: Village) -> None:
-    """A directory stands in the way."""
+@pytest.mark.parametrize("what", ["a directory", "a file that is no socket"])
+def test_an_endpoint_that_cannot_be_made(village: Village, what: str) -> None:
+    """Something that is not ours stands in the way: it is named, and left as it is."""
 
     async def story() -> None:
         async with village:
-            Path(village.path).mkdir(parents=True)
+            path = Path(village.path)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.mkdir() if what == "a directory" else path.write_text("somebody's")
             life = await village.enters(101)
             joining = asyncio.ensure_future(life.member.join())
             await until(lambda: isinstance(life.role, Seeking) and life.role.mend)
-            assert "a directory stands there" in str(life.role)
-            Path(village.path).rmdir()
+            assert f"{path}: {what} stands there; move it away" in str(life.role)
+            assert path.is_dir() if what == "a directory" else path.read_text() == "somebody's"
+            path.rmdir() if what == "a directory" else path.unlink()
             await joining
             assert isinstance(life.role, Leading)
 
