@@ -6,14 +6,15 @@ import json
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
 from tenure.adapters.bus import acks
 from tenure.adapters.bus.client import ONCE, Retry
 from tenure.adapters.bus.envelopes import Ack
 from tenure.adapters.fleet.leader.requests import Asked, Route
-from tests.adapters.fleet.envelopes_of import asks, works
-from tests.adapters.fleet.fleet_room import House, joined, run
+from tests.adapters.fleet.envelopes_of import asks, register, works
+from tests.adapters.fleet.fleet_room import TIMES, House, joined, run, until
 from tests.adapters.fleet.noting import Noted
 
 
@@ -80,5 +81,18 @@ def test_a_leader_waits_for_a_follower_as_long_as_its_asker_does(house: House) -
             await joined(house, chief)
             assert (await chief.send(works("101:1:1")[0])).ok
             assert client.of("leader.forwardMessage") == {(house.times.register_timeout_ms, ONCE)}
+
+    run(story())
+
+
+def test_a_leader_looks_who_is_silent_as_often_as_followers_beat(tmp_path: Path) -> None:
+    """And not as seldom as silence lasts: a follower is out of the routes one beat after its bound."""
+
+    async def story() -> None:
+        async with House(tmp_path, attrs.evolve(TIMES, prune_ms=60_000)) as house:
+            chief = await house.led()
+            assert (await chief.send(register("102:1:1", 102))).ok
+            house.clock.advance(house.times.prune_ms + 1)
+            await until(lambda: not chief.routes())
 
     run(story())
