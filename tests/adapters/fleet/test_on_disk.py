@@ -1,0 +1,42 @@
+"""What a fleet leaves in its directory: whose it is, and how it is found (bus.md a, ENDPOINT PUBLICATION)."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from stat import S_IMODE
+
+import pytest
+
+from tenure.adapters.bus.endpoint_paths import endpoint_path, follower_path
+from tests.adapters.fleet.fleet_room import House, joined, run
+
+
+@pytest.fixture
+def generous() -> Iterator[None]:
+    """A process that lets everybody read and write what it makes."""
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+def test_all_of_it_is_its_users_alone(tmp_path: Path, generous: None) -> None:
+    """Directories 0700, sockets and the state 0600; the paths of endpoints are links beside them, relative ones."""
+    house = House(tmp_path)
+
+    async def story() -> None:
+        async with house:
+            chief = await house.led()
+            await joined(house, chief)
+            state = Path(house.directory.state)
+            follower = Path(endpoint_path(follower_path(house.directory, "default", "101:1")))
+            assert S_IMODE((state / "state.json").stat().st_mode) == 0o600
+            for path in (Path(house.path), follower):
+                assert re.fullmatch(r"\.pt-[0-9a-f]{16}\.sock", os.readlink(path))
+                assert S_IMODE(path.stat().st_mode) == 0o600
+                assert S_IMODE(path.parent.stat().st_mode) == 0o700
+            assert not [path for path in state.rglob("*") if ".link." in path.name]
+
+    run(story())
