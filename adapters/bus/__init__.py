@@ -32,5 +32,5 @@ Sockets, which carry lines and know nothing of what is in them:
 | `endpoint_paths`, `endpoint_debris` | where endpoints are; what dead processes left there |
 | `peer` | who is on the other end, as the kernel says |
 
-`ledger` performs the request ledger.
+`ledger` performs the request ledger; `ledger_answers` are the answers that it keeps.
 """

@@ -18,6 +18,7 @@ from typing import Final, Generic, Literal, TypeVar
 import attrs
 
 from tenure.adapters.awaiting import heard
+from tenure.adapters.bus.ledger_answers import KEPT_BYTES, SMALL_BYTES, Answers, Dropped
 from tenure.machines.chart import Refused, step
 from tenure.machines.request_ledger import (
     LEDGER_ENTRIES,
@@ -48,8 +49,9 @@ REMEMBERED: Final = ("executing", "kept")
 BODY_BYTES: Final = 16
 """Enough to tell any two bodies apart, where a fingerprint may be as long as a line."""
 
-Unexecuted = Reason | Literal["broken"]
-"""Why the ledger answers by itself; broken: the execution ended with an error that nobody expected."""
+Unexecuted = Reason | Literal["broken", "dropped"]
+"""Why the ledger answers by itself. broken: the execution ended with an error that nobody expected. dropped: it was
+executed, and what it was answered is not kept any more."""
 
 
 @attrs.frozen
@@ -81,6 +83,10 @@ class LedgerStatistics:
     replayed: int
     refused: int
     evicted: int
+    dropped: int
+    """Answers that were too long to be kept beside others."""
+    kept_bytes: int
+    """Of long answers."""
 
 
 @attrs.frozen
@@ -94,10 +100,10 @@ class Slot:
 class Entries(Generic[K, A]):
     """The entries of one server. Every method answers at once, and what it answers is to be done."""
 
-    def __init__(self, limit: int = LEDGER_ENTRIES) -> None:
+    def __init__(self, limit: int = LEDGER_ENTRIES, answers: Answers[K, A] | None = None) -> None:
         self._absent = Slot(REQUEST_LEDGER.initial, Entry(limit))
         self.slots: dict[K, Slot] = {}
-        self.settled: dict[K, A] = {}
+        self.settled: Answers[K, A] = Answers() if answers is None else answers
         """The acknowledgements of those that are over, in the order in which they were settled."""
 
     def ask(self, key: K, body: str, kind: Kind, *, stands: bool) -> tuple[Output, ...]:
@@ -113,7 +119,7 @@ class Entries(Generic[K, A]):
         """The execution is over: `Tell`, or nothing where that is late."""
         outputs = self._told(key, Settle(outcome))
         if outputs and key in self.slots:
-            self.settled[key] = ack
+            self.settled.keep(key, ack)
         return outputs
 
     def stop(self) -> dict[K, tuple[Output, ...]]:
@@ -128,7 +134,7 @@ class Entries(Generic[K, A]):
             self.slots[key] = after
         else:
             self.slots.pop(key, None)
-            self.settled.pop(key, None)
+            self.settled.forget(key)
         return outputs
 
     @staticmethod
@@ -140,7 +146,9 @@ class Entries(Generic[K, A]):
 class Ledger(Generic[K, A]):
     """The ledger of one server under asyncio; all of it on one event loop.
 
-    `refusal(key, why)` makes the acknowledgement of a request that was not executed, or whose execution has broken.
+    `refusal(key, why)` makes the acknowledgement of a request that was not executed, or whose execution has broken, or
+    whose answer was dropped. `size`: the bytes of an acknowledgement; of those that are longer than `small_bytes` the
+    oldest are dropped as soon as all of them together have more than `kept_bytes`.
     `still_stands(key)` says whether the registration that `key` asked for is current in the registry; it is asked for
     every request, so it should be quick. `on_error` hears of an execution that raised. None of the three may raise.
     """
@@ -152,11 +160,14 @@ class Ledger(Generic[K, A]):
         *,
         limit: int = LEDGER_ENTRIES,
         on_error: Callable[[K, Exception], None] = lambda key, error: None,
+        size: Callable[[A], int] = lambda ack: 0,
+        small_bytes: int = SMALL_BYTES,
+        kept_bytes: int = KEPT_BYTES,
     ) -> None:
         self._on_error = on_error
         self._refusal = refusal
         self._still_stands = still_stands
-        self._entries: Entries[K, A] = Entries(limit)
+        self._entries: Entries[K, A] = Entries(limit, Answers(size, small_bytes, kept_bytes))
         self._waiting: dict[K, asyncio.Future[A]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._counts: Counter[type[Output]] = Counter()
@@ -177,7 +188,8 @@ class Ledger(Generic[K, A]):
             case Join():
                 return await asyncio.shield(self._waiting[key])
             case Replay():
-                return self._entries.settled[key]
+                kept = self._entries.settled.of(key)
+                return self._refusal(key, "dropped") if isinstance(kept, Dropped) else kept
             case ExecuteAlone():
                 return (await self._done(key, execute)).ack
             case Refuse(reason):
@@ -206,6 +218,8 @@ class Ledger(Generic[K, A]):
             count[Replay],
             count[Refuse],
             count[MakeRoom],
+            self._entries.settled.dropped,
+            self._entries.settled.kept_bytes,
         )
 
     # -- executions ---------------------------------------------------------------------------------------------------

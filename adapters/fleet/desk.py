@@ -42,7 +42,9 @@ class Desk:
         self._ports = ports
         self._secret = secret
         self._handle = handle
-        self._ledger: Ledger[RequestKey, Ack] = Ledger(_refusal, stands, on_error=self._broke)
+        self._ledger: Ledger[RequestKey, bytes] = Ledger(
+            lambda key, why: encode(_refusal(key, why)), stands, on_error=self._broke, size=len
+        )
         self.server: BusServer[Envelope | Malformed] = BusServer(
             parse, self._answer, failed=self._failed, limits=limits
         )
@@ -58,19 +60,21 @@ class Desk:
             task.cancel()
 
     async def _answer(self, envelope: Envelope | Malformed, peer: Peer) -> bytes:
-        return encode(await self._acknowledge(envelope, peer))
-
-    async def _acknowledge(self, envelope: Envelope | Malformed, peer: Peer) -> Ack:
         if isinstance(envelope, Malformed):
-            return acks.invalid(envelope)
+            return encode(acks.invalid(envelope))
         if isinstance(envelope, Ack):
-            return acks.response_as_request(envelope)
+            return encode(acks.response_as_request(envelope))
         if not same_secret(self._secret(), envelope.auth):
             tell(self._ports, "bus", "unauthorized", kind=envelope.KIND, peer=str(peer))
-            return acks.unauthorized(envelope)
+            return encode(acks.unauthorized(envelope))
         key = RequestKey(envelope.auth, identity(envelope), envelope.request_id)
         request = envelope
-        return await self._ledger.run(key, fingerprint(request), _kind(request), lambda: self._handle(request, peer))
+
+        async def execute() -> Done[bytes]:
+            done = await self._handle(request, peer)
+            return Done(encode(done.ack), done.outcome)
+
+        return await self._ledger.run(key, fingerprint(request), _kind(request), execute)
 
     def _failed(self, envelope: Envelope | Malformed, error: BaseException) -> bytes:
         if not isinstance(error, asyncio.CancelledError):
@@ -101,6 +105,8 @@ def _refusal(key: RequestKey, why: Unexecuted) -> Ack:
             return acks.refused(request, "this endpoint ends: read the owner registry again")
         case "broken":
             return acks.failed(request)
+        case "dropped":
+            return acks.answer_dropped(request)
 
 
 def _asked(request_id: str) -> Request:

@@ -76,6 +76,7 @@ def said(ack: Ack) -> dict[str, object]:
         (acks.done(REQUEST), {"ok": True}),
         (acks.called(REQUEST, Json(None)), {"ok": True, "result": None}),
         (acks.called(REQUEST, None), {"ok": True}),
+        (acks.answer_dropped(REQUEST), {"ok": False, "error": {"code": "commit-unknown"}}),
         (
             acks.commit_unknown(REQUEST, "sendMessage", "?"),
             {"ok": False, "error": {"code": "commit-unknown", "method": "sendMessage"}},

@@ -14,6 +14,8 @@ from tenure.adapters.ports import Killed
 from tenure.machines.request_ledger import Kind, Outcome
 
 LIMIT = 2
+LONG = 100
+"""So many characters of long answers are kept."""
 
 
 def key(request_id: str) -> RequestKey:
@@ -32,13 +34,20 @@ class House:
     ledger: Ledger[RequestKey, str] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
+        self.begin_with(LIMIT)
+
+    def begin_with(self, limit: int) -> None:
+        """A new ledger."""
+
         def refusal(key: RequestKey, why: Unexecuted) -> str:
             return f"{key.request_id}: {why}"
 
         def failed(key: RequestKey, error: Exception) -> None:
             self.errors.append(f"{key.request_id}: {error}")
 
-        self.ledger = Ledger(refusal, lambda key: self.stands, limit=LIMIT, on_error=failed)
+        self.ledger = Ledger(
+            refusal, lambda key: self.stands, limit=limit, on_error=failed, size=len, small_bytes=4, kept_bytes=LONG
+        )
 
     def ask(self, request_id: str, body: str = "body", kind: Kind = "other") -> asyncio.Task[str]:
         """One request that comes in."""
@@ -60,10 +69,10 @@ class House:
         self.ends.pop(request_id).set_result(Done(ack, outcome))
         await quiet()
 
-    async def executed(self, request_id: str, outcome: Outcome = "done", kind: Kind = "other") -> str:
+    async def executed(self, request_id: str, outcome: Outcome = "done", kind: Kind = "other", ack: str = "ack") -> str:
         """One request from its arrival to its answer."""
         task = await self.asked(request_id, kind=kind)
-        await self.end(request_id, outcome)
+        await self.end(request_id, outcome, ack)
         return await task
 
 
@@ -162,7 +171,7 @@ async def test_a_full_ledger_refuses_work_and_lets_heartbeats_pass(house: House)
     assert "ack" == await house.executed("z")
     await house.end("y")
     assert ["ack"] * 2 == await asyncio.gather(*work)
-    assert LedgerStatistics(2, 2, 3, 2, 0, 0, 2, 1) == house.ledger.statistics()
+    assert LedgerStatistics(2, 2, 3, 2, 0, 0, 2, 1, 0, 0) == house.ledger.statistics()
 
 
 @in_a_loop
@@ -309,6 +318,59 @@ async def test_a_simulated_crash_for_which_nobody_waits(house: House) -> None:
     await house.end("r")
 
     assert waiting.cancelled()
+
+
+@in_a_loop
+async def test_long_answers_are_kept_within_a_bound(house: House) -> None:
+    """The one that was given first is dropped. Its request is not executed again, and who repeats it hears why."""
+    house.begin_with(9)
+    first, second = await house.asked("x"), await house.asked("x")
+    await house.end("x", ack="1" * 60)
+    assert ["1" * 60] * 2 == [await first, await second]
+    assert "1" * 60 == await house.ask("x")
+
+    assert "2" * 60 == await house.executed("y", ack="2" * 60)
+    assert ["x: dropped", "2" * 60] == [await house.ask("x"), await house.ask("y")]
+    assert "x: collision" == await house.ask("x", "another")
+    assert ["x", "y"] == house.begun
+    numbers = house.ledger.statistics()
+    assert (2, 60, 1) == (numbers.settled, numbers.kept_bytes, numbers.dropped)
+
+
+@in_a_loop
+async def test_short_answers_are_dropped_for_no_long_one(house: House) -> None:
+    """There are as many of them as there are entries at most: a registration is told again, whatever others ask."""
+    house.begin_with(9)
+    await house.executed("r", kind="register")
+    for name in ("x", "y", "z"):
+        await house.executed(name, ack="1" * 60)
+
+    assert ["ack", "x: dropped", "y: dropped", "1" * 60] == [
+        await house.ask("r", kind="register"), await house.ask("x"), await house.ask("y"), await house.ask("z")
+    ]  # fmt: skip
+
+
+@in_a_loop
+async def test_an_answer_that_is_longer_than_all_may_be(house: House) -> None:
+    """It is told to those who wait, and not kept."""
+    assert "1" * 101 == await house.executed("x", ack="1" * 101)
+    assert "x: dropped" == await house.ask("x")
+    assert 0 == house.ledger.statistics().kept_bytes
+
+
+@in_a_loop
+async def test_a_long_answer_that_gives_way_takes_no_room(house: House) -> None:
+    """Evicted, forgotten with its failure, or gone with the server."""
+    await house.executed("x", ack="1" * 60)
+    for name in "ab":
+        await house.executed(name)
+    assert 0 == house.ledger.statistics().kept_bytes
+    await house.executed("y", "failed", ack="1" * 60)
+    assert 0 == house.ledger.statistics().kept_bytes
+    await house.executed("z", ack="1" * 60)
+    assert 60 == house.ledger.statistics().kept_bytes
+    house.ledger.stop()
+    assert 0 == house.ledger.statistics().kept_bytes
 
 
 def test_a_long_fingerprint_is_not_kept() -> None:
