@@ -1,0 +1,88 @@
+"""Requests that come twice, as they do where an answer was lost: done once (bus.md a, LEDGER)."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import attrs
+import pytest
+
+from tenure.adapters.bus import acks
+from tenure.adapters.bus.endpoint_paths import follower_path
+from tenure.adapters.bus.envelopes import Ack, AckError, CallApi
+from tenure.adapters.fleet.leader.requests import Asked, Route
+from tests.adapters.fleet.envelopes_of import asks, to_follower_only, works
+from tests.adapters.fleet.fleet_room import House, joined, run
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> House:
+    return House(tmp_path)
+
+
+def test_work_is_taken_once(house: House) -> None:
+    """By a follower, whether its leader passes it on or it comes directly; and the receipt is the same."""
+
+    async def story() -> None:
+        async with house:
+            chief = await house.led()
+            hand = await joined(house, chief)
+            path = follower_path(house.directory, "default", "101:1")
+            for number, request in enumerate(works(str(hand.follower.generation)), 1):
+                named = attrs.evolve(request, auth=chief.secret)
+                first = await house.raw(named, path)
+                assert first.ok
+                assert await house.raw(named, path) == first
+                assert await chief.send(named) == first
+                assert len(hand.taken) == number
+
+    run(story())
+
+
+def test_a_thread_is_moved_once(house: House) -> None:
+    """Who repeats an old move does not move it back."""
+
+    async def story() -> None:
+        async with house:
+            chief = await house.led()
+            hand = await joined(house, chief)
+            path = follower_path(house.directory, "default", "101:1")
+            move = attrs.evolve(to_follower_only(str(hand.follower.generation))[0], auth=chief.secret)
+            assert (await house.raw(move, path)).ok
+            again = attrs.evolve(move, request_id="w:back", target=attrs.evolve(move.target, thread_id=5))
+            assert (await house.raw(again, path)).ok
+            assert (await house.raw(move, path)).ok
+            assert hand.follower.binding.target == "0/5"
+
+    run(story())
+
+
+@pytest.mark.parametrize("deposed", [False, True])
+def test_what_may_have_been_done_is_not_done_again(house: House, deposed: bool) -> None:
+    """An API whose answer was lost, or a leader that does not lead any more when it comes: nobody knows, and the same
+    request is told so again (law Unknown)."""
+
+    async def story() -> None:
+        done: list[Asked] = []
+
+        async def serve(request: Asked, route: Route) -> Ack:
+            done.append(request)
+            if deposed:
+                chief.own.unaware = 0
+            error = AckError(code="commit-unknown", method="sendMessage")
+            return acks.done(request) if deposed else Ack(request_id=request.request_id, ok=False, error=error)
+
+        async with house:
+            chief = await house.led(serve=serve)
+            hand = await joined(house, chief)
+            call = asks(str(hand.follower.generation))[2]
+            assert isinstance(call, CallApi)
+            for _ in range(2):
+                ack = await chief.send(call)
+                assert (ack.ok, ack.error and ack.error.code) == (False, "commit-unknown")
+                chief.own.unaware = None
+                await asyncio.sleep(0)
+            assert len(done) == 1
+
+    run(story())
