@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 from typing import Any, cast
 
@@ -18,7 +19,7 @@ from tenure.adapters.bus.protocol import protocol_identity
 from tenure.adapters.fleet.leader.requests import Asked, Route
 from tenure.machines.follower_messages import Binding
 from tests.adapters.fleet.envelopes_of import asks, register
-from tests.adapters.fleet.fleet_room import Chief, House, joined, run
+from tests.adapters.fleet.fleet_room import Chief, House, joined, run, until
 
 
 @pytest.fixture
@@ -132,6 +133,25 @@ def test_a_follower_carries_its_place(house: House) -> None:
             record = chief.local.board.records[-1]
             assert (record.instance, record.generation) == ("101:1", "101:1:1")
             assert record.process == process
+
+    run(story())
+
+
+def test_a_route_begins_when_it_is_written(house: House) -> None:
+    """By the leader's clock, after provisioning; what the follower says of it counts for nothing (I10)."""
+
+    async def story() -> None:
+        async with house:
+            chief = await house.led()
+            chief.hold = asyncio.Event()
+            asked = asyncio.ensure_future(chief.send(register("101:1:1")))
+            await until(lambda: chief.provisioning)
+            house.clock.advance(house.times.prune_ms * 2)
+            chief.hold.set()
+            assert (await asked).ok
+            assert chief.leader.fleet_view().followers[0].heartbeat_age_ms == 0
+            state = json.loads((Path(house.directory.state) / "state.json").read_text())
+            assert state["liveRoster"]["busFollowers"][0]["connectedAtMs"] == house.clock.wall_ms()
 
     run(story())
 
