@@ -1,0 +1,84 @@
+"""What a member does for its fleet when it leads, or is about to."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from pathlib import Path
+
+import pytest
+
+from tenure.adapters.fleet.roles import Leading
+from tenure.machines.follower_messages import Binding
+from tests.adapters.fleet.fleet_room import run, until
+from tests.adapters.fleet.member_room import Village
+
+
+@pytest.fixture
+def village(tmp_path: Path) -> Village:
+    return Village(tmp_path)
+
+
+def test_the_registry_says_where_and_how_to_reach_it(village: Village) -> None:
+    """The path of its endpoint, and a secret of its own for each process (bus.md a, AUTH)."""
+
+    async def story() -> None:
+        async with village:
+            first = await village.joins(101)
+            entry = village.registry["default"]
+            assert entry["busSocketPath"] == village.path
+            assert re.fullmatch("[A-Za-z0-9_-]{43}", entry["busSecret"])
+            await first.member.leave()
+            await village.joins(102)
+            assert village.registry["default"]["busSecret"] != entry["busSecret"]
+
+    run(story())
+
+
+def test_nothing_is_opened_for_a_lease_that_is_not_ours(village: Village, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Won, and somebody was there before the start: no binding moves, and the fleet is not opened (S32)."""
+    opened: list[tuple[int, Binding | None]] = []
+
+    async def story() -> None:
+        async with village:
+            life = await village.enters(101)
+            member = life.member
+            saw = "lost"
+            moved: list[Binding | None] = []
+            check, opens = member.lease.check, member.leader.open
+
+            async def opening(epoch: int, binding: Binding | None) -> None:
+                opened.append((epoch, binding))
+                await opens(epoch, binding)
+
+            def checking() -> object:
+                if saw != "mine":
+                    moved.append(member.course.moving)
+                    return saw
+                return check()
+
+            monkeypatch.setattr(member.lease, "check", checking)
+            monkeypatch.setattr(member.leader, "open", opening)
+            joining = asyncio.ensure_future(member.join())
+            await until(lambda: member.statistics().failed_promotions)
+            assert (opened, member.course.moving, moved[0]) == ([], None, None)
+            saw = "mine"
+            assert isinstance(await joining, Leading)
+            assert len(opened) == 1
+
+    run(story())
+
+
+def test_a_grace_is_a_grace(village: Village) -> None:
+    """What is waited for between two attempts is the grace of the timings, and nothing shorter."""
+
+    async def story() -> None:
+        async with village:
+            life = await village.enters(101)
+            loop = asyncio.get_running_loop()
+            began = loop.time()
+            timer = life.member._after_grace(lambda: None)
+            timer.cancel()
+            assert timer.when() - began >= village.times.grace_ms / 1000
+
+    run(story())
