@@ -69,6 +69,28 @@ def test_nothing_is_opened_for_a_lease_that_is_not_ours(village: Village, monkey
     run(story())
 
 
+def test_it_opens_with_the_place_that_it_had(village: Village, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Slot, thread and name move with the election, whatever is published of them (A55)."""
+    opened: list[Binding | None] = []
+
+    async def story() -> None:
+        async with village:
+            first, second = await village.fleet(101, 102)
+            await second.follows(first)
+            opens, had = second.member.leader.open, second.member.follower.binding
+
+            async def opening(epoch: int, binding: Binding | None) -> None:
+                opened.append(binding)
+                await opens(epoch, binding)
+
+            monkeypatch.setattr(second.member.leader, "open", opening)
+            await first.member.leave()
+            await second.leads()
+            assert (opened, had.slot is not None, had.target is not None) == ([had], True, True)
+
+    run(story())
+
+
 def test_a_grace_is_a_grace(village: Village) -> None:
     """What is waited for between two attempts is the grace of the timings, and nothing shorter."""
 

@@ -10,7 +10,7 @@ import pytest
 
 from tenure.adapters.bus import acks
 from tenure.adapters.bus.endpoint_paths import follower_path
-from tenure.adapters.bus.envelopes import Ack, AckError, CallApi
+from tenure.adapters.bus.envelopes import Ack, AckError, CallApi, ReplaceFollowerTarget
 from tenure.adapters.fleet.leader.requests import Asked, Route
 from tests.adapters.fleet.envelopes_of import asks, to_follower_only, works
 from tests.adapters.fleet.fleet_room import House, joined, run
@@ -49,6 +49,7 @@ def test_a_thread_is_moved_once(house: House) -> None:
             hand = await joined(house, chief)
             path = follower_path(house.directory, "default", "101:1")
             move = attrs.evolve(to_follower_only(str(hand.follower.generation))[0], auth=chief.secret)
+            assert isinstance(move, ReplaceFollowerTarget)
             assert (await house.raw(move, path)).ok
             again = attrs.evolve(move, request_id="w:back", target=attrs.evolve(move.target, thread_id=5))
             assert (await house.raw(again, path)).ok
