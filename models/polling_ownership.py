@@ -122,7 +122,6 @@ _ACQUIRED, _ACQUIRE_FAILED, _FAILED, _CLEAN_UP_FAILED = (
     own.Acquired(), own.AcquireFailed(), own.Failed(), own.CleanUpFailed(),
 )  # fmt: skip
 _RETURNED: Final = {call: own.Returned(call == "register") for call in (*MODES, *_ANSWERS)}
-_DENIED: Final = [own.Denied(n) for n in range(5)]
 _SUSPENDS: Final = [own.Suspend(n) for n in range(4)]
 _AUTO_RUNS: Final = [own.AutoRun(alone) for alone in (False, True)]
 _RELEASE_FAILED: Final = [own.ReleaseFailed(passed) for passed in (False, True)]
@@ -135,7 +134,6 @@ _LOOKS: Final = {
 }
 _START, _STOP, _ENDED = loop.Start(), loop.Stop(), loop.Ended()
 _BEGINS: Final = [loop.Begin(owned) for owned in (False, True)]
-_MINE: Final = {r: Entry(r, "here", True, 0) for r in ("old", "new")}
 
 Taken = Step[Memory, Output]
 
@@ -213,9 +211,11 @@ class PollingOwnership(World[State]):
         self.heard: dict[tuple[Node, own.Happening], Taken | None] = {}
         self.runtimes = config.runtimes
         self.starts = {alone: own.Start(not config.background, alone) for alone in (False, True)}
+        owners = range(len(config.runtimes) + 3)
+        self.denied = [own.Denied(n) for n in owners]
         self.elections = {
             (observed, alone): own.Elect(observed, not config.background, alone)
-            for observed in range(5)
+            for observed in owners
             for alone in (False, True)
         }
         self.unregistered = own.Unregistered(config.thread_mode)
@@ -282,7 +282,13 @@ class PollingOwnership(World[State]):
     # -- how a participant takes a step -----------------------------------------------------------------------------
 
     def _runs(self, state: State, r: str) -> bool:
-        return not state.paused and (r == "old" or state.reloaded)
+        return not state.paused and self._there(state, r)
+
+    def _there(self, state: State, r: str) -> bool:
+        return r == "old" or state.reloaded
+
+    def _succeeds(self, r: str, other: str) -> bool:
+        return r == "new" and other == "old"
 
     def _hear(self, state: State, r: str, message: own.Happening) -> Taken | None:
         """Offer `message` to the runtime, whatever its phase. A machine is a function: its answer is remembered."""
@@ -363,7 +369,7 @@ class PollingOwnership(World[State]):
         if mode == "elect":
             return entry.owner == "none" or (self._stale(state) and exact)
         free = (
-            entry.owner in ("none", r) or self._stale(state) or (entry.owner == "old" and r == "new")
+            entry.owner in ("none", r) or self._stale(state) or self._succeeds(r, entry.owner)
         )  # fmt: skip
         if mode == "resume":
             return free and (entry.owner == r or self.guard("observed_still_there", exact))
@@ -374,9 +380,8 @@ class PollingOwnership(World[State]):
         return next(n for n in range(1, len(used) + 2) if n not in used)
 
     def _alone(self, state: State, r: str) -> bool:
-        if r == "old" or not self.reload_possible:
-            return True
-        return state.node["old"].phase == "retired" and state.poller["old"].live == 0
+        before = [other for other in state.node if self._succeeds(r, other)]
+        return all(state.node[other].phase == "retired" and state.poller[other].live == 0 for other in before)
 
     # -- commands -----------------------------------------------------------------------------------------------------
 
@@ -432,7 +437,7 @@ class PollingOwnership(World[State]):
 
     def _acquire(self, state: State, r: str, mode: str) -> Iterable[State]:
         won = self._won(state, r, mode)
-        done = self._hear(state, r, _ACQUIRED if won else _DENIED[state.entry.id])
+        done = self._hear(state, r, _ACQUIRED if won else self.denied[state.entry.id])
         if done is None:
             done = self._hear(state, r, _RETURNED[mode])
         if not self._runs(state, r) or state.busy or mode not in state.outside[r].calls:
@@ -453,7 +458,7 @@ class PollingOwnership(World[State]):
         """An acquire is over: what it wrote, and what the runtime made of its answer."""
         draft = _Draft(state)
         if written and state.entry.owner != r:
-            draft.entry = _MINE[r]
+            draft.entry = Entry(r, "here", True, 0)
             draft.passed = False
         draft.around(r, calls=state.outside[r].calls - {mode})
         self._perform(draft, r, done)
@@ -575,7 +580,8 @@ class PollingOwnership(World[State]):
         return draft.done(state)
 
     def _supersede(self, state: State, r: str) -> Iterable[State]:
-        return self._on(state, r, _SUPERSEDED) if r == "old" and state.reloaded else ()
+        over = any(self._succeeds(other, r) and self._there(state, other) for other in state.node)
+        return self._on(state, r, _SUPERSEDED) if over else ()
 
     def _request(self, state: State, r: str) -> Iterable[State]:
         return self._on(state, r, _REQUESTS[state.passed])
@@ -597,7 +603,7 @@ class PollingOwnership(World[State]):
         return draft.done(state)
 
     def _expire(self, state: State) -> Iterable[State]:
-        if state.passed or not any(self._unrefreshed(state, r) for r in self.runtimes):
+        if state.passed or not any(self._unrefreshed(state, r) for r in state.node):
             return ()
         return (attrs.evolve(state, passed=True),)
 

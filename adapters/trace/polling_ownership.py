@@ -1,7 +1,9 @@
 """The twin `PollingOwnership` instantiated from a trace: one instance for each process.
 
-A node is a runtime, ``PROCESS/INSTANCE``: the model's "new", or "old" and "new" where a process had two. What its
-events say: `args` names the action's parameters (`mode`, `written`, `fails`, `call`), where they are known;
+A node is a runtime, ``PROCESS/INSTANCE``: the model's "new", or "old" and "new" where a process had two. Where it had
+more, each is to those before it what the new one is to the old one (`polling_world`).
+
+What events say: `args` names the action's parameters (`mode`, `written`, `fails`, `call`), where they are known;
 `observed.phase`, `observed.poller` and `observed.live` are the phases of its two machines and the loops that live,
 after the step. Commands and the answers of calls are always recorded; looks that changed nothing, requests and their
 answers, and calls that return after their run was given up may be left out. Other processes and the clock are
@@ -14,7 +16,8 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import ClassVar, Final
 
 from tenure.adapters.trace.instance import BUDGET, NOT_SAID, Args, Binding, Hidden, Instance, Label
-from tenure.adapters.trace.lines import BadTrace, Event
+from tenure.adapters.trace.lines import Event
+from tenure.adapters.trace.polling_world import Several
 from tenure.models.polling_ownership import Config, PollingOwnership, State
 
 CAUSES: Final = frozenset(
@@ -46,12 +49,13 @@ BEFALLS: Final[Mapping[str, int]] = {
     "Calm": 1, "Continue": 1, "Busy": 2, "Expire": 3, "Pause": 3, "Reload": 3,
     "ForeignDies": 4, "ForeignLeaves": 4, "ForeignForces": 5,
 }  # fmt: skip
+NAMES: Final = ("old", "new")
 MEMBERS: Final = ("poller", "live")
 LOOKS: Final = frozenset({"Check", "Refresh", "Request"})
 
 
 class PollingOwnerships(Instance[State]):
-    """One process, with one runtime or two."""
+    """One process, with its runtimes."""
 
     module: ClassVar[str] = "PollingOwnership"
     parameters: ClassVar[Mapping[str, tuple[str, ...]]] = {
@@ -74,16 +78,16 @@ class PollingOwnerships(Instance[State]):
     )
 
     def __init__(self, config: Config, title: str) -> None:
-        super().__init__(PollingOwnership(config), title)
+        super().__init__((PollingOwnership if set(config.runtimes) <= set(NAMES) else Several)(config), title)
         self.runtimes: dict[str, str] = {}
 
     @classmethod
     def of(cls, events: Sequence[Event], title: str, pool: dict[Hashable, object]) -> PollingOwnerships:
         nodes = list(dict.fromkeys(e.node for e in events))
-        if len(nodes) > 2:
-            raise BadTrace(f"{title}: {len(nodes)} runtimes in one process; the model has an old and a new one")
         following = any(e.action == "Register" or e.observed.get("phase") == "follower" for e in events)
-        config = Config(("old", "new")[-len(nodes) :], CAUSES, BUDGET, thread_mode=following)
+        several = tuple(str(number) for number in range(1, len(nodes) + 1))
+        runtimes = several if len(nodes) > len(NAMES) else NAMES[-len(nodes) :]
+        config = Config(runtimes, CAUSES, BUDGET, thread_mode=following)
         key = ("PollingOwnership", config.runtimes, following)
         found = pool.get(key)
         if not isinstance(found, cls):
@@ -124,7 +128,9 @@ class PollingOwnerships(Instance[State]):
     def stutters(self, state: State, label: Label) -> bool:
         """A look or a request that changes nothing. A look sees what stands there."""
         runtime = label.node
-        if label.action not in LOOKS or not self._is(state, label) or not state.outside[runtime].watched:
+        if label.action not in LOOKS or runtime not in state.node:
+            return False
+        if not self._is(state, label) or not state.outside[runtime].watched:
             return False
         if state.paused or state.passed:
             return False
@@ -133,7 +139,7 @@ class PollingOwnerships(Instance[State]):
         return label.action == "Request" or state.busy or state.entry.owner == runtime
 
     def hidden(self, state: State, label: Label, ended: frozenset[str]) -> Iterable[Hidden]:
-        for runtime in self.world.runtimes:  # type: ignore[attr-defined]
+        for runtime in state.node:
             extra = 0 if runtime == label.node else 1
             for action, cost in OMITTED.items():
                 yield Hidden(cost + extra, action, (runtime,))
@@ -147,7 +153,7 @@ class PollingOwnerships(Instance[State]):
         yield Hidden(5, "ForeignTakes", ("here",))
 
     def phase(self, state: State, node: str) -> str:
-        return state.node[node].phase
+        return state.node[node].phase if node in state.node else "not there yet"
 
     def shown(self, state: State) -> str:
         said = [f"{r} {n.phase}, its poller {state.poller[r].phase}" for r, n in state.node.items()]

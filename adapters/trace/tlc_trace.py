@@ -22,7 +22,7 @@ from tenure.adapters.trace.check import Part, Verdict
 from tenure.adapters.trace.file_transaction import FileTransactions
 from tenure.adapters.trace.instance import Args, Instance, Taken
 from tenure.adapters.trace.leader_election import LeaderElections
-from tenure.adapters.trace.polling_ownership import PollingOwnerships
+from tenure.adapters.trace.polling_ownership import NAMES, PollingOwnerships
 from tenure.adapters.verify.manifest import spec_directory
 
 MODULE: Final = "Trace"
@@ -166,6 +166,11 @@ def _constants(instance: Instance[Any], used: Collection[str], budget: int) -> t
             ],
         )
     if isinstance(instance, PollingOwnerships):
+        if not set(config.runtimes) <= set(NAMES):
+            raise TenureError(
+                f"{instance.title}: the specification has an old and a new runtime, and this process had "
+                f"{len(config.runtimes)}; leave --tlc out"
+            )
         return (
             [],
             [

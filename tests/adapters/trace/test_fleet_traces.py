@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import json
 from pathlib import Path
 
+import attrs
 import pytest
 
+from tenure.adapters.files.process_state import ProcessState
 from tenure.adapters.trace.api import explained
 from tenure.adapters.trace.lines import Event
+from tenure.adapters.trace.polling_world import Several
 from tenure.models import follower_registration, succession
+from tenure.models.polling_ownership import ALONE, Config
+from tenure.models.world import FrozenMap
+from tests.adapters.fleet.fleet_room import run
 from tests.adapters.fleet.member_room import Village
 
-from .fleet_recorded import FIRST, SECOND, THIRD, fleet
+from .fleet_recorded import FIRST, SECOND, THIRD, RecordedVillage, fleet
 from .recorded import write
 
 TWINS = {
@@ -83,3 +90,82 @@ def test_events_are_steps_of_the_twin(module: str) -> None:
 def test_without_a_recorder_nothing_is_made(tmp_path: Path) -> None:
     """A member that records nothing has nothing that could."""
     assert Village(tmp_path).life(FIRST).member.course._events is None
+
+
+# -- one process, many members ----------------------------------------------------------------------------------------
+
+
+def room(path: Path, name: str) -> Path:
+    """A directory of its own."""
+    (path / name).mkdir()
+    return path / name
+
+
+def chain(root: Path, members: int, *, follow: bool) -> list[Event]:
+    """Of a process that joins so often, one member after the other: beside a leader, or alone."""
+    events: list[Event] = []
+
+    async def story() -> None:
+        village, state = RecordedVillage(root), ProcessState()
+        async with village:
+            first = await village.joins(FIRST) if follow else None
+            for number in range(members):
+                life = await village.joins(SECOND, process=state)
+                await (life.leads() if first is None else life.follows(first))
+                assert await life.member.leave(goodbye=number % 2 == 0) == ""
+        events.extend(village.recorder.events)
+
+    run(story())
+    return events
+
+
+@pytest.mark.parametrize("follow", [True, False], ids=["following", "leading"])
+@pytest.mark.parametrize("members", [1, 2, 3, 6])
+def test_one_process_joins_again_and_again(members: int, follow: bool, tmp_path: Path) -> None:
+    """Any number of runtimes of one process, each after the one before."""
+    events = chain(room(tmp_path, "fleet"), members, follow=follow)
+    assert len({e.node for e in events if e.module == "PollingOwnership" and of(e, SECOND)}) == members
+    verdict = explained(*write(events, room(tmp_path, "trace")))
+    assert verdict, str(verdict)
+
+
+def test_each_of_many_is_held_against_the_model() -> None:
+    """Nobody acts before it is there, a successor takes what the one before it owns, and only that direction; who has a
+    successor is superseded."""
+    world = Several(Config(("1", "2", "3"), frozenset({"start", "reload"}), 9))
+    does = {action.name: action.body for action in world.actions()}
+    (state,) = world.initial()
+    assert list(does["Start"](state, "2")) == list(does["Supersede"](state, "1")) == []
+    (state,) = does["Start"](state, "1")
+    (state,) = does["Acquire"](state, "1", "plain")
+    for _ in range(2):
+        (state,) = does["Reload"](state)
+    assert list(does["Reload"](state)) == []
+    assert list(does["Start"](state, "3")) == []  # the first is not over yet
+    asked = attrs.evolve(ALONE, calls=frozenset({"plain"}))
+    state = attrs.evolve(state, outside=FrozenMap(dict.fromkeys(state.node, asked)))
+    (owned,) = does["Acquire"](state, "3", "plain")
+    (denied,) = does["Acquire"](owned, "2", "plain")
+    assert (state.entry.owner, owned.entry.owner, denied.entry.owner) == ("1", "3", "3")
+    assert list(does["Supersede"](owned, "1"))
+    assert list(does["Supersede"](owned, "3")) == []
+    assert list(does["Expire"](attrs.evolve(owned, paused=True)))
+
+
+def test_a_leader_that_lost_its_lease_registers_with_what_it_had(tmp_path: Path) -> None:
+    """It was no follower before: what it carries to its successor is not what it remembers as one."""
+    events: list[Event] = []
+
+    async def story() -> None:
+        village = RecordedVillage(room(tmp_path, "fleet"))
+        async with village:
+            first = await village.joins(FIRST)
+            second = await village.joins(SECOND)
+            await asyncio.to_thread(first.member.lease.release)
+            await second.leads()
+            await first.follows(second)
+        events.extend(village.recorder.events)
+
+    run(story())
+    verdict = explained(*write(events, room(tmp_path, "trace")))
+    assert verdict, str(verdict)

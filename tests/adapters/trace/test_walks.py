@@ -17,6 +17,7 @@ WALKS: dict[str, Callable[[int], tuple[Recording, random.Random]]] = {
     "guard": lambda seed: walk_guard(seed, 400, chatty=0),
     "lease": lambda seed: walk_lease(seed, 250),
     "polling": lambda seed: walk_polling(seed, 200),
+    "polling by many": lambda seed: walk_polling(seed, 200, ("1", "2", "3", "4", "5")),
 }
 LIMITS = Limits(places=30_000, seconds=20)
 

@@ -11,6 +11,8 @@ import attrs
 from tenure.adapters.trace.file_transaction import LEAVING, OMITTED, OWN_CLAIM
 from tenure.adapters.trace.leader_election import OMITTED as LEASE_OMITTED
 from tenure.adapters.trace.lines import Event, Trace
+from tenure.adapters.trace.polling_ownership import NAMES
+from tenure.adapters.trace.polling_world import Several
 from tenure.models import file_transaction as guards
 from tenure.models import leader_election as leases
 from tenure.models import polling_ownership as polls
@@ -184,11 +186,11 @@ def walk_lease(seed: int, steps: int, chatty: float = 0.1) -> tuple[Recording, r
     return recording, rng
 
 
-def walk_polling(seed: int, steps: int) -> tuple[Recording, random.Random]:
-    """A walk of PollingOwnership: an old and a new runtime of one process."""
+def walk_polling(seed: int, steps: int, runtimes: tuple[str, ...] = NAMES) -> tuple[Recording, random.Random]:
+    """A walk of PollingOwnership: an old and a new runtime of one process, or more of them."""
     rng = random.Random(seed)
     causes = frozenset({"start", "stop", "session", "suspend", "busy", "fail", "pause", "force", "reload"})
-    world = polls.PollingOwnership(polls.Config(("old", "new"), causes, 1 << 30))
+    world = (polls.PollingOwnership if runtimes == NAMES else Several)(polls.Config(runtimes, causes, 1 << 30))
     (state,) = world.initial()
     recording = Recording()
     rare = {"Busy", "Pause", "Fail", "LoopDies", "Stop", "Suspend", "ForeignForces", "CleanUpFails", "Reload"}
