@@ -156,6 +156,24 @@ def test_a_route_begins_when_it_is_written(house: House) -> None:
     run(story())
 
 
+def test_who_names_no_profile_has_one_of_its_own(house: House) -> None:
+    """That of its instance: nobody else's, and the same when it comes back (bus.md b, register)."""
+
+    async def story() -> None:
+        async with house:
+            chief = await house.led()
+            for pid in (101, 102):
+                for number in (1, 2):
+                    assert (await chief.send(register(f"{pid}:1:{number}", pid, profile_key=None))).ok
+            found = chief.leader.fleet_view().followers
+            assert [(view.profile, view.generation) for view in found] == [
+                ("manual:101:1", "101:1:2"),
+                ("manual:102:1", "102:1:2"),
+            ]
+
+    run(story())
+
+
 async def told(chief: Chief, request: Request, peer: Peer) -> Ack:
     """What the leader makes of an authenticated request of that process."""
     opened = chief.leader._open

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -87,6 +88,30 @@ def test_it_opens_with_the_place_that_it_had(village: Village, monkeypatch: pyte
             await first.member.leave()
             await second.leads()
             assert (opened, had.slot is not None, had.target is not None) == ([had], True, True)
+
+    run(story())
+
+
+def test_who_stands_for_election_is_registered_with_nobody(village: Village, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the leader that it replaces still answers heartbeats: one that has lost its lease, and not heard of
+    it (locks.md 12.1, promote)."""
+    phases: list[str] = []
+
+    async def story() -> None:
+        async with village:
+            first, second = await village.fleet(101, 102)
+            await second.follows(first)
+            elect = second.member._leadership.elect
+
+            async def electing(observed: Any) -> Any:
+                phases.append(second.member.follower.phase)
+                return await elect(observed)
+
+            monkeypatch.setattr(second.member._leadership, "elect", electing)
+            village.processes.kill(101)
+            await second.leads()
+            assert phases[0] == "idle"
+            assert second.member.follower.generation is None
 
     run(story())
 

@@ -13,6 +13,7 @@ from tenure.adapters.bus import acks
 from tenure.adapters.bus.client import ONCE, Retry
 from tenure.adapters.bus.envelopes import Ack
 from tenure.adapters.fleet.leader.requests import Asked, Route
+from tenure.adapters.fleet.leader.routing import PORT_SHARE
 from tests.adapters.fleet.envelopes_of import asks, register, works
 from tests.adapters.fleet.fleet_room import TIMES, House, joined, run, until
 from tests.adapters.fleet.noting import Noted
@@ -96,3 +97,8 @@ def test_a_leader_looks_who_is_silent_as_often_as_followers_beat(tmp_path: Path)
             await until(lambda: not chief.routes())
 
     run(story())
+
+
+def test_a_leader_gives_a_port_up_before_its_asker_gives_it_up() -> None:
+    """Else nobody is ever told that provisioning takes too long."""
+    assert 0.5 < PORT_SHARE < 1
