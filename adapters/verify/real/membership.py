@@ -23,8 +23,8 @@ from tenure.machines.follower_messages import Generation
 BUSY_S: Final = 0.02
 """How often a leader sends work, or a member does something else, at least."""
 
-LIVES: Final = 2
-"""How often a process joins: the model of a process's ownership has an old runtime and a new one."""
+LIVES: Final = 3
+"""How often a process joins: once more than the model of a process's ownership has runtimes."""
 
 
 def membership(room: Room, faults: Faults, slot: int, seed: int, timings: Timings) -> None:
