@@ -174,6 +174,24 @@ def test_who_names_no_profile_has_one_of_its_own(house: House) -> None:
     run(story())
 
 
+def test_who_has_no_hope_does_not_wait_in_line(house: House) -> None:
+    """A registration that is refused whenever it comes is refused now, whatever its profile is waiting for."""
+
+    async def story() -> None:
+        async with house:
+            chief = await house.led()
+            chief.hold = asyncio.Event()
+            first = asyncio.ensure_future(chief.send(register("101:1:1")))
+            await until(lambda: chief.provisioning)
+            incompatible = await chief.send(register("101:1:2", protocol=None))
+            nameless = await chief.send(register("101:1:3", generation=None))
+            assert (incompatible.ok, nameless.ok, first.done()) == (False, False, False)
+            chief.hold.set()
+            assert (await first).ok
+
+    run(story())
+
+
 async def told(chief: Chief, request: Request, peer: Peer) -> Ack:
     """What the leader makes of an authenticated request of that process."""
     opened = chief.leader._open
