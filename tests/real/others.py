@@ -190,7 +190,7 @@ class Proxy:
         link.symlink_to(here.name)
         link.rename(endpoint)
         self.to_lose: set[str] = set()
-        """Kinds whose next answer is lost."""
+        """Kinds whose next answer is lost, and ids of requests."""
         self.lost: list[str] = []
         self.seen: list[dict[str, Any]] = []
         """Requests."""
@@ -209,14 +209,14 @@ class Proxy:
             line = client.makefile("rb").readline()
             if not line:
                 return  # nobody asks anything any more
-            kind = json.loads(line)["kind"]
-            self.seen.append(json.loads(line))
+            asked = json.loads(line)
+            self.seen.append(asked)
             server.connect(self._behind)
             server.sendall(line)
             answer = server.makefile("rb").readline()
-            if kind in self.to_lose:
-                self.to_lose.discard(kind)
-                self.lost.append(kind)
+            if which := self.to_lose & {asked["kind"], asked["requestId"]}:
+                self.to_lose -= which
+                self.lost.append(asked["kind"])
                 return
             client.sendall(answer)
 
