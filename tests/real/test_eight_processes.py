@@ -49,6 +49,7 @@ director.work = work
 if foreign:
     # What a commit sees of owners that do not record is no trace of the model's owners; without them it is explained.
     director.commits = idle
+    director.PATIENCE = 0  # so that none is waited for
 lease = 0.4
 plan = director.RunPlan(9, leases=float(sys.argv[3]) / lease, processes=8, seconds=120)
 print(json.dumps(attrs.asdict(director.run(plan, Path(sys.argv[1])))))

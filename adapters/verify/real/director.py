@@ -57,7 +57,7 @@ HEALING: Final = ("RuntimeRecovery",)
 
 
 PATIENCE: Final = 20
-"""For how many leases a run waits until there is a fleet to disturb."""
+"""For how many leases a run waits until there is something of each kind to disturb."""
 BEGINNING: Final = 1 << 16
 """How much of a trace is looked at for that, in bytes."""
 FLEET: Final = ("Succession", "FollowerRegistration")
@@ -214,8 +214,7 @@ class _Crowd:
     def disturb(self) -> None:
         """Until the time is over: kill, stop, continue; a killed one is replaced."""
         lease = self.timings.stale_ms / 1000
-        if self.plan.fleet:
-            self._until_there_is_a_fleet(lease)
+        self._until_all_has_begun(lease)
         end = time.monotonic() + self.plan.leases * lease
         while (left := end - time.monotonic()) > 0:
             time.sleep(min(left, self.chance.expovariate(3 / lease)))
@@ -240,15 +239,18 @@ class _Crowd:
                 self.kills += 1
                 self._start(slot)
 
-    def _until_there_is_a_fleet(self, lease: float) -> None:
-        """Wait for one lease, and until somebody has registered, or far longer than that should take."""
+    def _until_all_has_begun(self, lease: float) -> None:
+        """Wait until something of each module was recorded, or far longer than that should take: on a busy machine a
+        run can be over before its last process has done anything. A fleet has one lease in any case."""
         end = time.monotonic() + PATIENCE * lease
-        time.sleep(lease)
+        if self.plan.fleet:
+            time.sleep(lease)
+        wanted = [f'"{module}"'.encode() for module in self.plan.modules if module not in HEALING]
         while time.monotonic() < end:
             begun = [_beginning(path) for path in self.room.trace.glob("*.trace")]
-            if any(b'"FollowerRegistration"' in text for text in begun):
+            if all(any(name in text for text in begun) for name in wanted):
                 return
-            time.sleep(lease / 10)
+            time.sleep(lease / 20)
 
     def end(self) -> None:
         """Kill and reap everybody."""
