@@ -112,9 +112,7 @@ def commit_unknown(request: Request, method: str, why: str) -> Ack:
 def answer_dropped(request: Request) -> Ack:
     """The request was executed before, and its answer was too long to be kept. The code is that of an unknown outcome:
     what it asks of the asker is the same, not to do it again."""
-    return _coded(
-        request, "commit-unknown", "executed before; its answer was too long to be kept: do not repeat it"
-    )
+    return _coded(request, "commit-unknown", "executed before; its answer was too long to be kept: do not repeat it")
 
 
 def resolved(request: Request, target: Target) -> Ack:

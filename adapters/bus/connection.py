@@ -11,6 +11,8 @@ before the connection is closed: who is still sending when that happens sees a b
 from __future__ import annotations
 
 import asyncio
+import select
+import sys
 from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from tenure.adapters.bus.peer import Peer
@@ -30,7 +32,12 @@ class Connection(asyncio.BufferedProtocol, Generic[E]):
         self.account = account
         self.requests = 0
         """Being answered."""
-        self.active_at = server.now()
+        self.hung = 0
+        """Those of them that are being answered for too long."""
+        self.spare = False
+        """It is beyond the bounds: what is urgent is answered, and nothing else."""
+        self.since = server.now()
+        self.active_at = self.since
         self._server = server
         self._transport: asyncio.Transport | None = None
         self._received = bytearray()
@@ -42,6 +49,8 @@ class Connection(asyncio.BufferedProtocol, Generic[E]):
         """Whether room was asked for, and is not granted yet."""
         self._postponed = False
         """Whether its lines wait for the next turn of its process."""
+        self._passed_over = False
+        """Its next line was looked at, and is not urgent."""
         self._reading = True
         self._half_closed = False
         self._line_at: float | None = None
@@ -70,7 +79,10 @@ class Connection(asyncio.BufferedProtocol, Generic[E]):
     def eof_received(self) -> bool:
         """Who asks may close its half. Bytes without a newline are no line, and are nothing."""
         self._half_closed = True
-        self.advance()
+        if self._gone():
+            self.abort()
+        else:
+            self.advance()
         return True
 
     def pause_writing(self) -> None:
@@ -108,12 +120,12 @@ class Connection(asyncio.BufferedProtocol, Generic[E]):
         """Begin what may begin: the next lines, reading, the end."""
         if self._over or self._postponed or self._transport is None:
             return
-        while self._lingers_at is None and self._may_begin():
+        while self._lingers_at is None and (self._may_begin() or self._may_look()):
             stop = self._received.find(b"\n", self._scanned)
             if stop >= 0 and self._server.postpones(self):
                 self._postponed = True
                 break
-            if not self._take(stop):
+            if not (self._take(stop) if self._may_begin() else self._take_urgent(stop)):
                 break
             if self._over:
                 return
@@ -135,6 +147,10 @@ class Connection(asyncio.BufferedProtocol, Generic[E]):
         elif _passed(self._line_at, limits.line_ms, now):
             counters.stalled += 1
             self._server.refuse(self)
+            self.finish()
+        elif self._half_closed and self._gone():
+            self.abort()
+        elif self.spare and not self.requests and _passed(self.since, limits.silent_ms, now):
             self.finish()
         elif not self.requests and self._lingers_at is None and _passed(self.active_at, limits.idle_ms, now):
             counters.idle += 1
@@ -160,11 +176,16 @@ class Connection(asyncio.BufferedProtocol, Generic[E]):
     def _may_begin(self) -> bool:
         limits = self._server.limits
         return (
-            self._owes_at is None
+            not self.spare
+            and self._owes_at is None
             and not self._asked
-            and self.requests < limits.requests_of_connection
+            and self.requests - self.hung < limits.requests_of_connection
             and self.account.requests < limits.requests_of_one
         )
+
+    def _may_look(self) -> bool:
+        """Where its requests are at their bound: whether the next line may be looked at, since it may be urgent."""
+        return self._server.urgent is not None and self._owes_at is None and not self._asked and not self._passed_over
 
     def _take(self, stop: int) -> bool:
         """Take the line that ends at `stop` (-1: none ends yet). False where nothing more can be taken now."""
@@ -188,9 +209,28 @@ class Connection(asyncio.BufferedProtocol, Generic[E]):
         del self._received[: stop + 1]
         self._scanned = 0
         self._line_at = None
+        self._passed_over = False
         self._server.room.give(self.account, held - kept)
         self._server.begin(self, line, kept)
         return True
+
+    def _take_urgent(self, stop: int) -> bool:
+        """Take the line that ends at `stop` (-1: none ends yet) if it is urgent. What is long never is."""
+        if max(stop, 0 if stop >= 0 else len(self._received)) > self._server.limits.tiny_bytes:
+            self._passed_over = True
+        elif stop < 0:
+            self._scanned = len(self._received)
+        elif self._server.begin_urgent(self, bytes(self._received[:stop])):
+            del self._received[: stop + 1]
+            self._scanned = 0
+            self._line_at = None
+            return True
+        else:
+            self._passed_over = True
+        if self._passed_over and self.spare:
+            self._server.counters.refused += 1
+            self.finish()
+        return False
 
     def _hold(self, size: int) -> bool:
         """Have room for so many bytes: True now, or `_granted` later."""
@@ -224,7 +264,7 @@ class Connection(asyncio.BufferedProtocol, Generic[E]):
                 self._end()
                 transport.close()
             return
-        reads = self._lingers_at is not None or (self._may_begin() and not self._postponed)
+        reads = self._lingers_at is not None or ((self._may_begin() or self._may_look()) and not self._postponed)
         if not reads:
             self._line_at = None  # what it is kept waiting for is not its fault
         elif self._received and self._line_at is None:
@@ -235,6 +275,16 @@ class Connection(asyncio.BufferedProtocol, Generic[E]):
                 transport.resume_reading()
             else:
                 transport.pause_reading()
+
+    def _gone(self) -> bool:
+        """Whether who closed its half has closed the other as well: nobody reads its answers, and its place is free.
+        The end of the stream looks the same; where the kernel does not tell them apart, who has waited for too long
+        has gone."""
+        if sys.platform != "linux" or self._transport is None:
+            return self.hung == self.requests > 0
+        poll = select.poll()
+        poll.register(self._transport.get_extra_info("socket").fileno(), 0)
+        return any(event & select.POLLHUP for _, event in poll.poll(0))
 
     def _give_back(self) -> None:
         held, self._held = self._held, 0

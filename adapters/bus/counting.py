@@ -14,6 +14,8 @@ class Statistics:
     connections: int
     requests: int
     """Being answered."""
+    hanging: int
+    """Those of them that are not counted any more (`Limits.hung_ms`)."""
     room_used: int
     """Bytes of long lines."""
     accepted: int
@@ -32,6 +34,8 @@ class Statistics:
     answers: int
     unread: int
     """Answers whose asker was gone."""
+    hung: int
+    """Requests that took longer than `Limits.hung_ms`."""
     failures: int
     """Requests whose handler raised."""
     idle: int
@@ -48,5 +52,5 @@ class Counters:
     def __init__(self) -> None:
         self.accepted = self.refused = self.foreign = self.displaced = self.exhausted = 0
         self.lines = self.invalid = self.too_long = 0
-        self.answers = self.unread = self.failures = 0
+        self.answers = self.unread = self.hung = self.failures = 0
         self.idle = self.stalled = self.cut = 0

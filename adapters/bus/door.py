@@ -30,6 +30,9 @@ class Guest(Protocol):
 
     requests: int
     active_at: float
+    since: float
+    spare: bool
+    """It is beyond the bounds, and may ask what is urgent."""
 
     def abort(self) -> None:
         """Close it at once; its place is free when this returns."""
@@ -48,9 +51,16 @@ class Door(Generic[C]):
         may_connect: Callable[[Peer], bool],
         welcome: Callable[[socket.socket, Peer, Account[C]], C],
         now: Callable[[], float],
+        *,
+        spares: int,
     ) -> None:
-        """`welcome` makes a connection of an accepted socket, which is its own from then on. `now` is in seconds."""
+        """`welcome` makes a connection of an accepted socket, which is its own from then on. `now` is in seconds.
+        `spares`: how many there may be beyond the bounds."""
         self.connections: set[C] = set()
+        """All of them."""
+        self._spares: dict[C, Account[C]] = {}
+        """Those beyond the bounds, the oldest first."""
+        self._most_spares = spares
         self._limits = limits
         self._counters = counters
         self._may_connect = may_connect
@@ -98,6 +108,8 @@ class Door(Generic[C]):
         """The place of this connection is free."""
         self.connections.discard(connection)
         account.connections.discard(connection)
+        account.spares.discard(connection)
+        self._spares.pop(connection, None)
         self.forget(account)
 
     def forget(self, account: Account[C]) -> None:
@@ -153,23 +165,43 @@ class Door(Generic[C]):
             end.close()
             return
         account = self._accounts.get(peer.pid) or Account(peer.pid)
-        if len(account.connections) >= self._limits.connections_of_one or not self._place_for(account):
+        regular = len(account.connections) < self._limits.connections_of_one and self._place_for(account)
+        if not regular and not self._spare_for(account):
             self._counters.refused += 1
             end.close()
             return
         self._counters.accepted += 1
         self._accounts[peer.pid] = account
         connection = self._welcome(end, peer, account)
-        account.connections.add(connection)
+        connection.spare = not regular
         self.connections.add(connection)
+        if regular:
+            account.connections.add(connection)
+        else:
+            account.spares.add(connection)
+            self._spares[connection] = account
+
+    def _spare_for(self, account: Account[C]) -> bool:
+        """Whether there is a spare place: where all are taken, the one who has most gives the oldest up that has asked
+        nothing yet."""
+        if len(account.spares) >= self._limits.spares_of_one:
+            silent = [each for each in account.spares if not each.requests]
+        elif len(self._spares) >= self._most_spares:
+            silent = [each for each in self._spares if not each.requests]
+        else:
+            return True
+        if not silent:
+            return False
+        min(silent, key=lambda each: (-len(self._spares[each].spares), each.since)).abort()
+        return True
 
     def _place_for(self, account: Account[C]) -> bool:
-        if len(self.connections) < self._limits.connections:
+        if len(self.connections) - len(self._spares) < self._limits.connections:
             return True
         greedy = max(self._accounts.values(), key=lambda each: len(each.connections))
         victim = _silent_longest(greedy.connections)
         if len(account.connections) + 1 >= len(greedy.connections):
-            victim = _silent_longest(self.connections)
+            victim = _silent_longest(self.connections - self._spares.keys())
             if victim.requests or (self._now() - victim.active_at) * 1000 < self._limits.silent_ms:
                 return False
         self._counters.displaced += 1

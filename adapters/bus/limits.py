@@ -42,6 +42,13 @@ class Limits:
     requests_of_connection: int = 16
     """Requests being answered. Beyond it nothing more is read from this connection."""
     requests_of_one: int = 256
+    hung_ms: float = 30_000
+    """A request that is answered for longer counts among these two no more: whoever asks seldom waits longer, and
+    handlers that never return would shut their askers out for good. How many there may be, is for the ledger to say."""
+    spares: int = 16
+    """Connections beyond the bounds, for what is urgent alone (heartbeats): each has `silent_ms` to ask it, and is
+    closed when it asks anything else. So nobody's heartbeat finds all places taken by what hangs."""
+    spares_of_one: int = 2
     lines_of_turn: int = 8
     """Lines of one process that are begun before everybody else has had a turn, however many connections it has."""
     idle_ms: float = 60_000
@@ -66,6 +73,7 @@ class Limits:
             self,
             connections=min(self.connections, most),
             connections_of_one=min(self.connections_of_one, most // 2),
+            spares=min(self.spares, most // 4),
         )
 
     def __attrs_post_init__(self) -> None:

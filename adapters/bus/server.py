@@ -57,6 +57,7 @@ class BusServer(Generic[E]):
         handle: Callable[[E, Peer], Awaitable[bytes]],
         *,
         failed: Callable[[E, BaseException], bytes] | None = None,
+        urgent: Callable[[E], bool] | None = None,
         limits: Limits | None = None,
         may_connect: Callable[[Peer], bool] = lambda peer: peer.ours,
         time: Callable[[], float] | None = None,
@@ -64,20 +65,33 @@ class BusServer(Generic[E]):
         """`parse` answers None, or raises, for what is no envelope; it is called in a thread for long lines.
         `handle` answers with a line, its newline optional. It is not cancelled when the asker goes away, since the
         asker may ask again for the same; `stop` cancels it. `failed` makes the answer to a request whose `handle`
-        raised. `limits`: the usual ones, within this process's descriptors, where None; `time` (s): the loop's."""
+        raised. `urgent` says what is answered also beyond the bounds on connections and requests, as heartbeats are: it
+        must be short, and answered at once. `limits`: the usual ones, within this process's descriptors, where None;
+        `time` (s): the loop's."""
         self.limits = limits if limits is not None else Limits().within(_descriptors())
         self.parse = parse
         self.handle = handle
         self.failed = failed
+        self.urgent = urgent
         self.counters = Counters()
         self.room: Room[Connection[E]] = Room(self.limits.room_bytes)
         self.owing: set[Connection[E]] = set()
         """The connections on which answers wait to be read."""
-        self.door: Door[Connection[E]] = Door(self.limits, self.counters, may_connect, self._welcome, self.now)
+        self.door: Door[Connection[E]] = Door(
+            self.limits,
+            self.counters,
+            may_connect,
+            self._welcome,
+            self.now,
+            spares=0 if urgent is None else self.limits.spares,
+        )
         self._time = time
         self._turns: set[Account[Connection[E]]] = set()
         """Of whom lines were begun in this turn of the loop."""
         self._requests: set[asyncio.Task[None]] = set()
+        self._counted: dict[asyncio.Task[None], tuple[Connection[E], float]] = {}
+        """Those of them that count among the requests of their process, with the time when they began, the oldest
+        first."""
         self._connecting: set[asyncio.Task[None]] = set()
         self._open = 0
         """Descriptors of connections."""
@@ -132,6 +146,7 @@ class BusServer(Generic[E]):
             processes=self.door.processes,
             connections=len(self.door.connections),
             requests=len(self._requests),
+            hanging=len(self._requests) - len(self._counted),
             room_used=self.room.used,
             **vars(self.counters),
         )
@@ -148,11 +163,7 @@ class BusServer(Generic[E]):
     def begin(self, connection: Connection[E], line: bytes, held: int) -> None:
         """Answer this line of the connection, for which it holds so many bytes of room."""
         self.counters.lines += 1
-        connection.account.begun += 1 + len(line) // self.limits.tiny_bytes
-        if not self._turns:
-            assert self._loop is not None
-            self._loop.call_soon(self._next_turns)
-        self._turns.add(connection.account)
+        self._count_turn(connection.account, line)
         if len(line) > self.limits.loop_bytes:
             self._begin(connection, self._answer_long(connection, line), held)
         elif (envelope := self._parsed(line)) is not None:
@@ -160,6 +171,16 @@ class BusServer(Generic[E]):
         else:
             self.room.give(connection.account, held)
             self.refuse(connection)
+
+    def begin_urgent(self, connection: Connection[E], line: bytes) -> bool:
+        """Answer this short line of the connection if it is urgent; whether it was."""
+        self._count_turn(connection.account, line)
+        envelope = self._parsed(line)
+        if envelope is None or self.urgent is None or not self.urgent(envelope):
+            return False
+        self.counters.lines += 1
+        self._begin(connection, self._answer(connection, envelope), 0)
+        return True
 
     def postpones(self, connection: Connection[E]) -> bool:
         """Whether the next line of this connection has to wait: its process has had its turn. It is told then."""
@@ -196,6 +217,7 @@ class BusServer(Generic[E]):
     def sweep(self) -> None:
         """Close what has taken too long. Called every `sweep_ms`."""
         now = self.now()
+        self._leave_hanging(now)
         for connection in tuple(self.door.connections):
             connection.look(now)
 
@@ -211,6 +233,30 @@ class BusServer(Generic[E]):
             self._sweep_later()
         else:
             self._sweeper = None
+
+    def _leave_hanging(self, now: float) -> None:
+        """What is answered for too long counts no more."""
+        hangs = []
+        for task, (connection, began) in self._counted.items():
+            if (now - began) * 1000 <= self.limits.hung_ms:
+                break
+            hangs.append((task, connection))
+        for task, connection in hangs:
+            del self._counted[task]
+            self.counters.hung += 1
+            connection.hung += 1
+            connection.account.hung += 1
+            connection.account.requests -= 1
+        for account in {connection.account for _, connection in hangs}:
+            for each in tuple(account.connections):
+                each.advance()
+
+    def _count_turn(self, account: Account[Connection[E]], line: bytes) -> None:
+        account.begun += 1 + len(line) // self.limits.tiny_bytes
+        if not self._turns:
+            assert self._loop is not None
+            self._loop.call_soon(self._next_turns)
+        self._turns.add(account)
 
     def _next_turns(self) -> None:
         had, self._turns = self._turns, set()
@@ -244,6 +290,7 @@ class BusServer(Generic[E]):
         task = self._loop.create_task(answer)
         heard(task)  # of whatever it was, its asker heard all that is to be heard
         self._requests.add(task)
+        self._counted[task] = connection, self.now()
         # Not in a `finally` of the coroutine: one that is cancelled before its first turn never gets there.
         task.add_done_callback(partial(self._end, connection, held))
 
@@ -251,7 +298,11 @@ class BusServer(Generic[E]):
         self._requests.discard(task)
         account = connection.account
         connection.requests -= 1
-        account.requests -= 1
+        if self._counted.pop(task, None) is None:
+            connection.hung -= 1
+            account.hung -= 1
+        else:
+            account.requests -= 1
         self.room.give(account, held)
         if account.requests == self.limits.requests_of_one - 1:
             for other in tuple(account.connections):

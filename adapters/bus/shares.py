@@ -22,8 +22,12 @@ class Account(Generic[C]):
 
     pid: int
     connections: set[C] = attrs.field(factory=set)
+    spares: set[C] = attrs.field(factory=set)
+    """Those beyond its bound."""
     requests: int = 0
-    """Requests of it that are being answered, also on connections that it closed meanwhile."""
+    """Requests of it that are being answered, also on connections that it closed meanwhile; not those that hang."""
+    hung: int = 0
+    """Requests of it that are being answered for too long."""
     room: int = 0
     """Bytes."""
     begun: int = 0
@@ -36,7 +40,7 @@ class Account(Generic[C]):
     @property
     def idle(self) -> bool:
         """Whether nothing of it is left, and it can be forgotten."""
-        return not self.connections and not self.requests and not self.room
+        return not self.connections and not self.spares and not self.requests and not self.hung and not self.room
 
 
 @attrs.frozen

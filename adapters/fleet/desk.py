@@ -46,7 +46,7 @@ class Desk:
             lambda key, why: encode(_refusal(key, why)), stands, on_error=self._broke, size=len
         )
         self.server: BusServer[Envelope | Malformed] = BusServer(
-            parse, self._answer, failed=self._failed, limits=limits
+            parse, self._answer, failed=self._failed, urgent=_urgent, limits=limits
         )
 
     def statistics(self) -> tuple[Statistics, LedgerStatistics]:
@@ -90,6 +90,11 @@ def _kind(request: Request) -> Kind:
     if isinstance(request, Register):
         return "register"
     return "heartbeat" if isinstance(request, Heartbeat) else "other"
+
+
+def _urgent(envelope: Envelope | Malformed) -> bool:
+    """A leader with much to do lives, and so do its followers: their heartbeats wait for nothing."""
+    return isinstance(envelope, Heartbeat)
 
 
 def _refusal(key: RequestKey, why: Unexecuted) -> Ack:

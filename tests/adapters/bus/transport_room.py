@@ -33,6 +33,7 @@ SMALL = Limits(
     connections_of_one=4,
     requests_of_connection=2,
     requests_of_one=4,
+    spares=4,
 )
 """Bounds that a test reaches with a few lines. Durations are those of the real ones."""
 
