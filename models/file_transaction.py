@@ -135,6 +135,7 @@ class Config:
 _TWO = {"a": "P", "b": "Q"}
 _THREE = {"a": "P", "b": "Q", "c": "R"}
 _TWIN = {"a": "P", "b": "P", "c": "Q"}
+_OWN = {"a": "P", "b": "P"}
 
 CONFIGS: Mapping[str, Config] = {
     "two": Config(_TWO, frozenset({"crash", "reuse", "rename", "stage", "tidy"}), 3, ("dead", "live")),
@@ -143,6 +144,7 @@ CONFIGS: Mapping[str, Config] = {
     "rename": Config(_TWO, frozenset({"crash", "rename"}), 2),
     "three": Config(_THREE, frozenset({"crash"}), 2),
     "twin": Config(_TWIN, frozenset({"crash", "abort", "rename"}), 2),
+    "own": Config(_OWN, frozenset({"crash", "abort", "reuse"}), 3),
     "stranger": Config(_TWO, frozenset({"litter", "stranger"}), 2),
     "tamper": Config(_TWO, frozenset({"tamper"}), 1),
     "foreign": Config(_TWO, frozenset({"crash", "rename"}), 2, foreign=frozenset({"P"})),

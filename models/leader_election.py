@@ -168,10 +168,13 @@ CONFIGS: Mapping[str, Config] = {
     "keys": _config(_KEYS, "switch tear release", 2, 5),
     "writes": _config(_apart("a", "b"), "write pause release", 2, 4),
     "alone": _config(_apart("a"), "crash write release", 3, 5),
+    "twice": _config(_apart("a"), "crash write release", 2, 4),
     "pair": _config(_PAIR, "pause", 1, 3),
     "clock": _config(_apart("a", "b"), "clock pause", 1, 3),
     "foreign": _config(_apart("a"), "foreign clock pause force", 3, 3),
     "sibling": _config(_KEYS, "switch tear", 1, 3),
+    "calm": _config(_KEYS, "", 0, 3),
+    "torn": _config(_apart("a"), "tear", 1, 3),
     "resume": _config(_PAIR, "foreign resume", 3, 4),
 }
 """The configurations of the manifest by name; each equals `spec/LeaderElection_<name>.cfg`."""

@@ -23,6 +23,7 @@ from tenure.adapters.errors import TenureError
 from tenure.adapters.tlc import Answer, Run, Tlc, TlcMissing
 from tenure.adapters.verify import graphs
 from tenure.adapters.verify.coverage import NOTHING, Recorder, Taken
+from tenure.adapters.verify.effort import Effort
 from tenure.adapters.verify.manifest import TYPE_OK, ConfigEntry, GuardEntry, ModuleEntry
 from tenure.adapters.verify.reach import reach
 from tenure.adapters.verify.result import Value, Verdict
@@ -105,6 +106,7 @@ class ConfigCheck:
 
     entry: ModuleEntry
     config: ConfigEntry
+    effort: Effort = Effort.QUICK
 
     @property
     def title(self) -> str:
@@ -116,7 +118,13 @@ class ConfigCheck:
 
     def key(self) -> tuple[str, ...]:
         config = self.config
-        return ("config", config.name, config.cfg.text(), str(config.states), str(config.transitions))
+        pins = (str(config.states), str(config.transitions))
+        return ("config", config.name, config.cfg.text(), *self._asked(), *pins)
+
+    def _asked(self) -> list[str]:
+        """What TLC is asked; the twin is asked everything."""
+        later = () if self.effort is Effort.THOROUGH else self.config.thorough
+        return [name for name in self.config.cfg.names if name not in later]
 
     def run(self, tools: Tools) -> Checked:
         with workroom() as room:
@@ -125,17 +133,17 @@ class ConfigCheck:
         return Checked((("spec", spec), ("twin", twin)), taken)
 
     def _spec(self, tools: Tools, room: Path) -> tuple[Path | None, Row]:
-        """Run TLC with every property; the graph if the run was complete."""
-        config, entry = self.config, self.entry
-        row: Row = {"config": config.name, "properties": list(config.cfg.names)}
+        """Run TLC with its properties; the graph if the run was complete."""
+        config, entry, names = self.config, self.entry, self._asked()
+        row: Row = {"config": config.name, "properties": list(names)}
         if tools.tlc is None:
             return None, row_of(row, Verdict.UNDETERMINED, tools.missing)
         # With liveness TLC dumps its product with the properties as well, six times as large: a run without properties
         # that dumps the graph alone costs less, unless starting Java is most of it.
-        whole = config.states < SMALL or not self._has_liveness()
+        whole = config.states < SMALL or not self._has_liveness(names)
         started = time.perf_counter()
         path: Path | None = room / "graph.dot" if whole else None
-        run = tools.run(entry, config.cfg.text(), dump=path, brief=config.states < SHORT)
+        run = tools.run(entry, config.cfg.text((), names), dump=path, brief=config.states < SHORT)
         row |= {"seconds": round(run.seconds, 2), "states": run.states}
         if run.answer is Answer.TIMEOUT:
             return None, row_of(row, Verdict.UNDETERMINED, f"{config.name}: {run.message}")
@@ -155,13 +163,13 @@ class ConfigCheck:
         drift = _drift(config, len(dump.labels), len(dump.edges))
         return path, row_of(row, Verdict.FAIL if drift else Verdict.PASS, drift)
 
-    def _has_liveness(self) -> bool:
-        """Whether a property is about more than states and steps; if the twin cannot say, one may be."""
-        return not _steps(self.entry, self.config.name) >= set(self.config.cfg.properties)
+    def _has_liveness(self, names: Collection[str]) -> bool:
+        """Whether one of them is about more than states and steps; if the twin cannot say, one may be."""
+        return not _steps(self.entry, self.config.name) >= set(self.config.cfg.properties) & set(names)
 
     def _name(self, tools: Tools, tlc: Tlc) -> str | None:
         """The property that TLC does not name: the first that breaks alone."""
-        for name in self.config.cfg.properties:
+        for name in (name for name in self.config.cfg.properties if name in self._asked()):
             cfg = self.config.cfg.text((), [name])
             if tlc.run(self.entry.root, cfg, self.entry.spec, timeout=tools.timeout).answer is Answer.VIOLATED:
                 return name

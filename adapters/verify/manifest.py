@@ -25,7 +25,7 @@ TYPE_OK: Final = "TypeOK"
 """The one property that the twin need not have: attrs and mypy say it."""
 
 _MODULE_KEYS: Final = {"twin", "config", "guard", "coverage", "reach", "bind", "real"}
-_CONFIG_KEYS: Final = {"states", "transitions", "properties"}
+_CONFIG_KEYS: Final = {"states", "transitions", "properties", "thorough"}
 _GUARD_KEYS: Final = {"law", "property", "config", "with", "holes", "note"}
 _COVERAGE_KEYS: Final = {"actions", "rows", "refusals"}
 
@@ -51,6 +51,9 @@ class ConfigEntry:
     cfg: cfg.Cfg
     states: int
     transitions: int
+    thorough: tuple[str, ...] = ()
+    """Of its properties, those that TLC decides here with `thorough` only. The twin has the same graph, and always
+    decides them there; TLC decides them in another configuration with every effort."""
 
 
 @attrs.frozen
@@ -155,6 +158,7 @@ class _Reader:
         twin_name = self._get("twin", "", self.table, "twin", str) or ""
         twin, python_configs = self._twin(twin_name)
         configs = dict(self._configs(twin, python_configs))
+        self._always(configs)
         guards = dict(self._guards(twin, configs))
         if twin is not None:
             self._texts(twin)
@@ -232,9 +236,21 @@ class _Reader:
                 unchecked = dict.fromkeys(known) if unchecked is None else unchecked
                 for checked in found.names:
                     unchecked.pop(checked, None)
-            yield name, ConfigEntry(name, found, states or 0, transitions or 0)
+            later = self._get("spec", where, table, "thorough", list, []) or []
+            for other in sorted(set(later) - set(found.properties)):
+                self.problem("spec", name, f"{name}: thorough names {other}, which is none of the .cfg's PROPERTIES")
+            yield name, ConfigEntry(name, found, states or 0, transitions or 0, tuple(later))
         for name in unchecked or ():
             self.problem("twin", name, f"no configuration checks the twin's property {name}: only in the twin: {name}")
+
+    def _always(self, configs: Mapping[str, ConfigEntry]) -> None:
+        """What TLC leaves to `thorough` in one configuration it decides in another with every effort."""
+        always = {name for c in configs.values() for name in set(c.cfg.properties) - set(c.thorough)}
+        for config in configs.values():
+            for name in sorted(set(config.thorough) & set(config.cfg.properties) - always):
+                self.problem(
+                    "spec", name, f"{config.name}: {name} is thorough wherever it is checked; let one be quick"
+                )
 
     def _properties(self, name: str, twin: Any, config: Any, found: cfg.Cfg) -> Iterable[str]:
         """A configuration checks some of the twin's properties, and nothing that the twin has not; answers them all."""

@@ -102,7 +102,7 @@ def _checks(entry: ModuleEntry, options: Options) -> list[Check]:
         return found
     known = [c for c in entry.configs.values() if c.name in entry.python_configs]
     if {"spec", "twin"} & set(options.stages):
-        found += [ConfigCheck(entry, c) for c in sorted(known, key=lambda c: -c.states)]
+        found += [ConfigCheck(entry, c, options.effort) for c in sorted(known, key=lambda c: -c.states)]
     if "red" in options.stages:
         names = {c.name for c in known}
         found += [GuardCheck(entry, g) for g in entry.guards.values() if g.config in names]

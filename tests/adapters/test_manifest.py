@@ -106,6 +106,13 @@ def test_the_installed_manifest_names_every_module_that_is_there() -> None:
         ('config = "three"', 'config = "three"\nwith = [[1]]', "red", "with should be a list of str, is [[1]]"),
         ('config = "three"', 'config = "three"\nholes = [1]', "red", "holes should be a list of str"),
         ('config = "three"', 'config = ["three"]', "red", "config should be str"),
+        (
+            "states = 36",
+            'thorough = ["OneInside"]\nstates = 36',
+            "spec",
+            "thorough names OneInside, which is none",
+        ),
+        ("states = 36", 'thorough = ["EventuallyFree"]\nstates = 36', "spec", "EventuallyFree is thorough wherever"),
     ],
 )
 def test_what_is_wrong_is_named(spec: Path, old: str, new: str, stage: str, says: str) -> None:

@@ -20,6 +20,7 @@ import pytest
 from tenure.adapters import tlc as tlc_module
 from tenure.adapters.tlc import TlcMissing
 from tenure.adapters.verify import manifest
+from tenure.adapters.verify.effort import Effort
 from tenure.adapters.verify.result import ModuleResult, Verdict
 from tenure.adapters.verify.run import Options, verify
 from tenure.machines.chart import Guard, Row, Table
@@ -130,6 +131,16 @@ def test_undoctored_it_is_green(bench: Bench) -> None:
     lengths = {row["guard"]: (row["tlc"], row["twin"]) for row in red.detail}
     assert lengths["nobody_inside"] == (5, 5)
     assert {row["kind"] for row in red.detail} == {"guard", "permit"}
+
+
+def test_what_tlc_leaves_to_thorough_the_twin_decides_always(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.edit("manifest.toml", "states = 36\n", 'states = 36\nthorough = ["EventuallyFree"]\n')
+    bench.edit("Transaction.tla", "EventuallyFree == Blocked ~> ~Blocked", "EventuallyFree == Blocked ~> FALSE")
+    monkeypatch.setattr(twin_module.Transaction, "_not_blocked", lambda self, state: False)
+    for effort, asked in ((Effort.QUICK, False), (Effort.THOROUGH, True)):
+        result = bench.verify("spec", "twin", effort=effort)
+        assert "the twin breaks EventuallyFree" in messages(result, "twin")
+        assert asked is ("three: EventuallyFree is violated" in messages(result, "spec")), effort
 
 
 # -- the machine ------------------------------------------------------------------------------------------------------
