@@ -192,6 +192,30 @@ def test_who_has_no_hope_does_not_wait_in_line(house: House) -> None:
     run(story())
 
 
+def test_routes_that_come_and_go_are_told(house: House) -> None:
+    """Whoever shows a fleet need not ask again and again; a callback that raises is noted, and changes nothing."""
+    seen: list[int] = []
+
+    async def story() -> None:
+        def changed() -> None:
+            seen.append(len(chief.routes()))
+            raise RuntimeError("what")
+
+        async with house:
+            chief = await house.led(on_change=changed)
+            assert (await chief.send(register("101:1:1"))).ok
+            assert seen.pop() == 1
+            assert (await chief.send(register("102:1:1", 102))).ok
+            assert seen.pop() == 2
+            assert (await chief.send(asks("101:1:1")[1])).ok
+            assert seen.pop() == 1
+            house.clock.advance(house.times.prune_ms + 1)
+            await until(lambda: seen and seen[-1] == 0)
+            assert house.notes.said("fleet", "callback")
+
+    run(story())
+
+
 async def told(chief: Chief, request: Request, peer: Peer) -> Ack:
     """What the leader makes of an authenticated request of that process."""
     opened = chief.leader._open
