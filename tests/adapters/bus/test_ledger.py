@@ -90,7 +90,7 @@ def in_a_loop(test: Test) -> Callable[[], None]:
 
     def run() -> None:
         async def whole() -> None:
-            await asyncio.wait_for(test(House()), 10)
+            await asyncio.wait_for(test(House()), 60)
 
         asyncio.run(whole())
 

@@ -19,7 +19,7 @@ from tenure.adapters.bus.server import BusServer
 
 T = TypeVar("T")
 
-PATIENCE_S = 20
+PATIENCE_S = 60
 """Of the real clock, for what takes milliseconds: a test that waits in vain fails instead of hanging."""
 SMALL = Limits(
     line_bytes=4_000,

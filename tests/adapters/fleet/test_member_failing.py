@@ -24,16 +24,16 @@ def village(tmp_path: Path) -> Village:
 
 
 class Failing(LocalProvisioning):
-    """Provisioning that raises as long as it is told to."""
+    """Provisioning that raises, so often."""
 
-    def __init__(self, village: Village, pid: int, error: Exception) -> None:
+    def __init__(self, village: Village, pid: int, error: Exception, times: int = 1_000_000) -> None:
         super().__init__(village.ports(pid))
-        self.error: Exception | None = error
-        self.raised = 0
+        self.error = error
+        self.times = times
 
     async def provision(self, *arguments: Any) -> Any:
-        if self.error is not None:
-            self.raised += 1
+        self.times -= 1
+        if self.times >= 0:
             raise self.error
         return await super().provision(*arguments)
 
@@ -44,17 +44,14 @@ def test_provisioning_that_raises(village: Village, error: Exception) -> None:
 
     async def story() -> None:
         async with village:
-            provisioning = Failing(village, 101, error)
-            life = await village.enters(101, provisioning=provisioning)
-            joining = asyncio.ensure_future(life.member.join())
-            await until(lambda: provisioning.raised == 2)
-            assert not isinstance(life.role, Leading)
-            await until(lambda: "default" not in village.registry)
-            said = str(error) if isinstance(error, TenureError) else "provisioning failed"
-            await until(lambda: isinstance(life.role, Seeking) and said in life.role.error)
-            provisioning.error = None
-            await joining
+            life = await village.joins(101, provisioning=Failing(village, 101, error, times=2))
             assert isinstance(life.role, Leading)
+            assert life.role.epoch == 3  # the lease was won, and given up, two times before
+            assert sum(isinstance(role, Leading) for role in life.roles) == 1
+            said = str(error) if isinstance(error, TenureError) else "provisioning failed"
+            waited = [role for role in life.roles if isinstance(role, Seeking) and role.phase == "waiting"]
+            assert len(waited) == 2
+            assert all(said in role.error for role in waited)
             numbers = life.member.statistics()
             assert (numbers.failed_promotions, numbers.promotions) == (2, 1)
             assert life.edges == [True]
