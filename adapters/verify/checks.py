@@ -132,7 +132,7 @@ class ConfigCheck:
             twin, taken = self._twin(tools, dump, room)
         return Checked((("spec", spec), ("twin", twin)), taken)
 
-    def _spec(self, tools: Tools, room: Path) -> tuple[Path | None, Row]:
+    def _spec(self, tools: Tools, room: Path) -> tuple[dot.Dump | None, Row]:
         """Run TLC with its properties; the graph if the run was complete."""
         config, entry, names = self.config, self.entry, self._asked()
         row: Row = {"config": config.name, "properties": list(names)}
@@ -161,7 +161,7 @@ class ConfigCheck:
         dump = dot.read(path)
         row |= {"seconds": round(time.perf_counter() - started, 2), "transitions": len(dump.edges)}
         drift = _drift(config, len(dump.labels), len(dump.edges))
-        return path, row_of(row, Verdict.FAIL if drift else Verdict.PASS, drift)
+        return dump, row_of(row, Verdict.FAIL if drift else Verdict.PASS, drift)
 
     def _has_liveness(self, names: Collection[str]) -> bool:
         """Whether one of them is about more than states and steps; if the twin cannot say, one may be."""
@@ -175,7 +175,7 @@ class ConfigCheck:
                 return name
         return None
 
-    def _twin(self, tools: Tools, dump: Path | None, room: Path) -> tuple[Row, Taken]:
+    def _twin(self, tools: Tools, dump: dot.Dump | None, room: Path) -> tuple[Row, Taken]:
         config, entry = self.config, self.entry
         row: Row = {"config": config.name, "off": []}
         started = time.perf_counter()
@@ -199,7 +199,8 @@ class ConfigCheck:
         ]
         verdict = Verdict.FAIL if messages else Verdict.PASS
         if dump is None and tools.tlc is not None:
-            dump, stop = _dump(entry, config, (), tools, room)
+            path, stop = _dump(entry, config, (), tools, room)
+            dump = dot.read(path) if path is not None else None
             if stop is not None:
                 messages.append(stop.message)
                 verdict = stop.verdict if verdict is Verdict.PASS else verdict
@@ -535,10 +536,10 @@ def _dump(
     return path, None
 
 
-def _compare(graph: Graph[Any], path: Path) -> str:
+def _compare(graph: Graph[Any], dump: dot.Dump | Path) -> str:
     """The first difference in words, or nothing."""
     try:
-        difference = graphs.compare(graph, dot.read(path))
+        difference = graphs.compare(graph, dump if isinstance(dump, dot.Dump) else dot.read(dump))
     except TenureError as error:
         return f"the graphs cannot be compared: {error}"
     if difference is None:

@@ -40,8 +40,9 @@ def probe(
         for guard in row.guards:
             events.setdefault(guard.name, {})[row.event] = None
             holds[guard.name] = guard.holds
+    texts: dict[tuple[Any, Any], str] = {}
     for name, used in events.items():
-        bases = _spread([pair for event in used for pair in asked(event)])
+        bases = _spread([pair for event in used for pair in asked(event)], texts)
         named = names_of(holds[name])
         answers = [_answer(holds[name], *pair) for base in bases for pair in (base, *neighbours(*base, named))]
         digest = hashlib.sha256("".join(answers).encode()).hexdigest()[:16]
@@ -55,9 +56,12 @@ def _answer(holds: Callable[[Any, Any], bool], data: Any, message: Any) -> str:
         return f"!{type(error).__name__}"
 
 
-def _spread(pairs: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+def _spread(pairs: list[tuple[Any, Any]], texts: dict[tuple[Any, Any], str]) -> list[tuple[Any, Any]]:
     """Some of the pairs, far from each other, and the same ones in every process."""
-    known = sorted({spelled(pair): pair for pair in pairs}.items())
+    for pair in pairs:
+        if pair not in texts:
+            texts[pair] = spelled(pair)
+    known = sorted({texts[pair]: pair for pair in pairs}.items())
     step = max(1, len(known) // BASES)
     return [pair for _, pair in known[::step]][:BASES]
 
