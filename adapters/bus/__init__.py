@@ -26,6 +26,7 @@ Sockets, which carry lines and know nothing of what is in them:
 | `client` | one request: `Answer`, `NoResponse` or `Unreachable` |
 | `wording` | why there was no answer, for people |
 | `server` | answering lines; `door` lets connections in, `connection` is one of them |
+| `reading`, `under_way` | lines that become envelopes; requests that are being answered |
 | `limits`, `shares`, `structure` | what a server bears, who has how much of it, what is not even parsed |
 | `counting` | what a server has seen |
 | `endpoint` | publishing a server at a path, healing it; `endpoint_calls` is what that needs of the world |

@@ -15,10 +15,7 @@ import json
 import resource
 import socket
 import sys
-from collections.abc import Awaitable, Callable, Coroutine
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
-from time import thread_time
+from collections.abc import Awaitable, Callable
 from typing import Final, Generic, TypeVar
 
 from tenure.adapters.awaiting import heard
@@ -27,8 +24,9 @@ from tenure.adapters.bus.counting import Counters, Statistics
 from tenure.adapters.bus.door import Door
 from tenure.adapters.bus.limits import Limits
 from tenure.adapters.bus.peer import Peer
+from tenure.adapters.bus.reading import Reader
 from tenure.adapters.bus.shares import Account, Room
-from tenure.adapters.bus.structure import outside_strings
+from tenure.adapters.bus.under_way import UnderWay
 
 E = TypeVar("E")
 
@@ -37,9 +35,6 @@ INVALID: Final = json.dumps(
     separators=(",", ":"),
 ).encode()
 """The answer to what is no envelope (bus.md annex A)."""
-
-_LONG_S: Final = 0.02
-"""Seconds of parsing beyond which others notice."""
 
 
 def _descriptors() -> int:
@@ -88,15 +83,12 @@ class BusServer(Generic[E]):
         self._time = time
         self._turns: set[Account[Connection[E]]] = set()
         """Of whom lines were begun in this turn of the loop."""
-        self._requests: set[asyncio.Task[None]] = set()
-        self._counted: dict[asyncio.Task[None], tuple[Connection[E], float]] = {}
-        """Those of them that count among the requests of their process, with the time when they began, the oldest
-        first."""
+        self._under_way: UnderWay[E] = UnderWay(self.limits, self.counters, self._ended)
+        self._reader: Reader[E] = Reader(lambda line: self.parse(line), self.limits.structure_bytes)
         self._connecting: set[asyncio.Task[None]] = set()
         self._open = 0
         """Descriptors of connections."""
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._parser: ThreadPoolExecutor | None = None
         self._sweeper: asyncio.TimerHandle | None = None
         self._stopping = False
         self._empty = asyncio.Event()
@@ -126,14 +118,10 @@ class BusServer(Generic[E]):
         if self._sweeper is not None:
             self._sweeper.cancel()
             self._sweeper = None
-        requests = tuple(self._requests)
-        for request in requests:
-            request.cancel()
+        requests = self._under_way.cancel()
         for connection in tuple(self.door.connections):
             connection.finish()
-        if self._parser is not None:
-            self._parser.shutdown(wait=False, cancel_futures=True)
-            self._parser = None
+        self._reader.close()
         ends = [asyncio.ensure_future(self._empty.wait()), *requests]
         try:
             await asyncio.wait(ends, timeout=self.limits.stop_ms / 1000)
@@ -145,8 +133,8 @@ class BusServer(Generic[E]):
         return Statistics(
             processes=self.door.processes,
             connections=len(self.door.connections),
-            requests=len(self._requests),
-            hanging=len(self._requests) - len(self._counted),
+            requests=len(self._under_way),
+            hanging=self._under_way.hanging,
             room_used=self.room.used,
             **vars(self.counters),
         )
@@ -165,9 +153,9 @@ class BusServer(Generic[E]):
         self.counters.lines += 1
         self._count_turn(connection.account, line)
         if len(line) > self.limits.loop_bytes:
-            self._begin(connection, self._answer_long(connection, line), held)
-        elif (envelope := self._parsed(line)) is not None:
-            self._begin(connection, self._answer(connection, envelope), held)
+            self._under_way.begin(connection, self._answer_long(connection, line), held, self.now())
+        elif (envelope := self._reader.read(line)) is not None:
+            self._under_way.begin(connection, self._answer(connection, envelope), held, self.now())
         else:
             self.room.give(connection.account, held)
             self.refuse(connection)
@@ -175,11 +163,11 @@ class BusServer(Generic[E]):
     def begin_urgent(self, connection: Connection[E], line: bytes) -> bool:
         """Answer this short line of the connection if it is urgent; whether it was."""
         self._count_turn(connection.account, line)
-        envelope = self._parsed(line)
+        envelope = self._reader.read(line)
         if envelope is None or self.urgent is None or not self.urgent(envelope):
             return False
         self.counters.lines += 1
-        self._begin(connection, self._answer(connection, envelope), 0)
+        self._under_way.begin(connection, self._answer(connection, envelope), 0, self.now())
         return True
 
     def postpones(self, connection: Connection[E]) -> bool:
@@ -217,7 +205,7 @@ class BusServer(Generic[E]):
     def sweep(self) -> None:
         """Close what has taken too long. Called every `sweep_ms`."""
         now = self.now()
-        self._leave_hanging(now)
+        self._under_way.leave_hanging(now)
         for connection in tuple(self.door.connections):
             connection.look(now)
 
@@ -233,23 +221,6 @@ class BusServer(Generic[E]):
             self._sweep_later()
         else:
             self._sweeper = None
-
-    def _leave_hanging(self, now: float) -> None:
-        """What is answered for too long counts no more."""
-        hangs = []
-        for task, (connection, began) in self._counted.items():
-            if (now - began) * 1000 <= self.limits.hung_ms:
-                break
-            hangs.append((task, connection))
-        for task, connection in hangs:
-            del self._counted[task]
-            self.counters.hung += 1
-            connection.hung += 1
-            connection.account.hung += 1
-            connection.account.requests -= 1
-        for account in {connection.account for _, connection in hangs}:
-            for each in tuple(account.connections):
-                each.advance()
 
     def _count_turn(self, account: Account[Connection[E]], line: bytes) -> None:
         account.begun += 1 + len(line) // self.limits.tiny_bytes
@@ -283,26 +254,8 @@ class BusServer(Generic[E]):
             end.close()
             connection.connection_lost(None)
 
-    def _begin(self, connection: Connection[E], answer: Coroutine[None, None, None], held: int) -> None:
-        assert self._loop is not None
-        connection.requests += 1
-        connection.account.requests += 1
-        task = self._loop.create_task(answer)
-        heard(task)  # of whatever it was, its asker heard all that is to be heard
-        self._requests.add(task)
-        self._counted[task] = connection, self.now()
-        # Not in a `finally` of the coroutine: one that is cancelled before its first turn never gets there.
-        task.add_done_callback(partial(self._end, connection, held))
-
-    def _end(self, connection: Connection[E], held: int, task: asyncio.Task[None]) -> None:
-        self._requests.discard(task)
+    def _ended(self, connection: Connection[E], held: int) -> None:
         account = connection.account
-        connection.requests -= 1
-        if self._counted.pop(task, None) is None:
-            connection.hung -= 1
-            account.hung -= 1
-        else:
-            account.requests -= 1
         self.room.give(account, held)
         if account.requests == self.limits.requests_of_one - 1:
             for other in tuple(account.connections):
@@ -312,20 +265,7 @@ class BusServer(Generic[E]):
         self.door.forget(account)
 
     async def _answer_long(self, connection: Connection[E], line: bytes) -> None:
-        if self._parser is None:
-            self._parser = ThreadPoolExecutor(1, thread_name_prefix="tenure-bus-parse")
-        loop, turn = asyncio.get_running_loop(), connection.account.parsing
-        await turn.acquire()  # one line of each process at a time, so that they take turns
-        rest = 0.0
-        try:
-            envelope, took = await loop.run_in_executor(self._parser, self._parsed_apart, line)
-            # A thread that parses does not let go of the interpreter: whoever needs it for long leaves it for longer.
-            rest = 3 * took if took > _LONG_S else 0.0
-        finally:
-            if rest:
-                loop.call_later(rest, turn.release)
-            else:
-                turn.release()
+        envelope = await self._reader.read_apart(line, connection.account.parsing)
         if envelope is None:
             self.refuse(connection)
         else:
@@ -348,16 +288,3 @@ class BusServer(Generic[E]):
             return INVALID if self.failed is None else self.failed(envelope, error)
         except Exception:  # an asker is answered, whatever fails
             return INVALID
-
-    def _parsed_apart(self, line: bytes) -> tuple[E | None, float]:
-        started = thread_time()
-        return self._parsed(line), thread_time() - started
-
-    def _parsed(self, line: bytes) -> E | None:
-        bound = self.limits.structure_bytes
-        if len(line) > bound and outside_strings(line, bound) > bound:
-            return None
-        try:
-            return self.parse(line)
-        except Exception:  # whatever it is: a hostile line takes nobody down
-            return None

@@ -579,7 +579,7 @@ def test_who_keeps_the_interpreter_busy_rests_longer_than_it_took(
 ) -> None:
     """A quarter of the time at most: others' heartbeats go through between."""
     ticks = itertools.count()
-    monkeypatch.setattr("tenure.adapters.bus.server.thread_time", lambda: next(ticks) * 0.5)
+    monkeypatch.setattr("tenure.adapters.bus.reading.thread_time", lambda: next(ticks) * 0.5)
 
     async def main() -> None:
         async with serving(**EVERYBODY) as (server, path, _):
