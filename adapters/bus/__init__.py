@@ -29,7 +29,8 @@ Sockets, which carry lines and know nothing of what is in them:
 | `reading`, `under_way` | lines that become envelopes; requests that are being answered |
 | `limits`, `shares`, `structure` | what a server bears, who has how much of it, what is not even parsed |
 | `counting` | what a server has seen |
-| `endpoint` | publishing a server at a path, healing it; `endpoint_calls` is what that needs of the world |
+| `endpoint` | publishing a server at a path, healing it; `listening` is its socket |
+| `endpoint_calls` | what that needs of the world |
 | `endpoint_paths`, `endpoint_debris` | where endpoints are; what dead processes left there |
 | `peer` | who is on the other end, as the kernel says |
 

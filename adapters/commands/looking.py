@@ -56,7 +56,7 @@ def status(
     from tenure.adapters.files.host import real_ports
     from tenure.adapters.lead.lock import holders, read_record
     from tenure.adapters.looking import status as looking
-    from tenure.adapters.looking import wording
+    from tenure.adapters.looking import status_json, wording
     from tenure.adapters.looking.fleet_look import Asker
 
     where = agent_directory(directory)
@@ -69,7 +69,7 @@ def status(
 
     if as_json:
         for found in _again(look, watch):
-            sys.stdout.write(json.dumps(looking.as_json(found), indent=None if watch else 2) + "\n")
+            sys.stdout.write(json.dumps(status_json.as_json(found), indent=None if watch else 2) + "\n")
             sys.stdout.flush()
         return
     console = terminal()

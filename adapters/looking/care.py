@@ -21,7 +21,8 @@ from tenure.adapters.looking.legacy import OldGuards
 from tenure.adapters.looking.line import duration
 from tenure.adapters.looking.looks import look_at_guard, look_at_registry
 from tenure.adapters.looking.quarantine import Moved, Quarantine
-from tenure.adapters.looking.status import Json, Status, guard_json, guarded, look_at_marks, process_json, status
+from tenure.adapters.looking.status import Status, guarded, look_at_marks, status
+from tenure.adapters.looking.status_json import Json, guard_json, process_json
 from tenure.adapters.looking.wording import advice, process
 from tenure.adapters.ports import Ports
 from tenure.machines.lease import MAX_EPOCH, ordered

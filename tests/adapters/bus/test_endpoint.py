@@ -428,7 +428,7 @@ def test_a_short_directory_that_is_not_ours_alone_is_not_used(trick: str, monkey
                 os.chmod(short, 0o700 if trick == "others" else 0o701)
             with monkeypatch.context() as patch:
                 if trick == "others":
-                    patch.setattr("tenure.adapters.bus.endpoint.os.getuid", lambda: 4711)
+                    patch.setattr("tenure.adapters.bus.listening.os.getuid", lambda: 4711)
                     os.rename(short, short_directory())
                 with pytest.raises(EndpointError, match=r"pi-telegram-.*nobody else may enter"):
                     await done(new(f"{place}/{'d' * 80}/bus.sock").start())

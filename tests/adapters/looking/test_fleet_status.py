@@ -31,7 +31,8 @@ from tenure.adapters.fleet.threads.writing import render
 from tenure.adapters.looking.care import care
 from tenure.adapters.looking.fleet_look import Asker, Told
 from tenure.adapters.looking.looks import EntryLook
-from tenure.adapters.looking.status import Json, Status, as_json, status
+from tenure.adapters.looking.status import Status, status
+from tenure.adapters.looking.status_json import Json, as_json
 from tenure.adapters.looking.wording import lines
 from tenure.machines.slot_board import Board, Pending, Record, Reservation, Target, Wish
 

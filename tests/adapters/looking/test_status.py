@@ -9,7 +9,8 @@ import pytest
 
 from tenure.adapters.errors import TenureError
 from tenure.adapters.lead.lock import Holder, Record
-from tenure.adapters.looking.status import Status, as_json, status
+from tenure.adapters.looking.status import Status, status
+from tenure.adapters.looking.status_json import as_json
 from tenure.adapters.looking.wording import lines
 from tenure.adapters.testing.faulty import Call, Fails, Fault
 from tenure.machines.identity import UNKNOWN, ZOMBIE
