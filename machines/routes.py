@@ -168,15 +168,14 @@ class RoutesChart(StateMachine):
     def target_may_be_kept(data: Routes, message: Register) -> bool:
         """Proof: a thread that a live process holds is nobody else's to carry. Without it one who names it waits for
         a provisioning that is refused at its end, again and again (L16)."""
-        return target_is_free(data, message, message.binding, message.dead)
+        return target_is_free(data, message)
 
     @staticmethod
     @guard(Law.FENCE)
     def target_not_held(data: Routes, message: Provisioned) -> bool:
         """Fence: whether a thread is free is asked when the route is written. Without it two who were promised the
         same one take it from each other (I2, L16)."""
-        asked = under_way(data, "register", message.instance, message.generation)
-        return asked is None or target_is_free(data, asked, message.binding, message.dead)
+        return target_is_free(data, message)
 
     @staticmethod
     @guard(Law.FENCE)

@@ -97,7 +97,9 @@ class Open:
 @attrs.frozen(cache_hash=True)
 class Register:
     """A register request. `authenticated`: it has our secret. `compatible`: by our judgement of its protocol identity.
-    `dead`: instances whose processes are proven dead. `binding`: what the follower carries, or names as somebody's."""
+    `dead`: instances whose processes are proven dead. `same`: instances that are proven to be of the asking process,
+    whatever `process` their routes have (a relay spoke for it). `binding`: what the follower carries, or names as
+    somebody's."""
 
     event: ClassVar[str] = "register"
     instance: str
@@ -110,11 +112,12 @@ class Register:
     compatible: bool
     capable: bool = True
     dead: frozenset[str] = frozenset()
+    same: frozenset[str] = frozenset()
 
 
 @attrs.frozen(cache_hash=True)
 class Provisioned:
-    """The provisioning of `generation` ended well, with `binding`, at `now`."""
+    """The provisioning of `generation` ended well, with `binding`, at `now`. `dead`, `same`: as in `Register`, now."""
 
     event: ClassVar[str] = "provisioned"
     instance: str
@@ -123,6 +126,7 @@ class Provisioned:
     epoch: Epoch | None
     now: int
     dead: frozenset[str] = frozenset()
+    same: frozenset[str] = frozenset()
 
 
 @attrs.frozen

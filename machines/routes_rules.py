@@ -47,10 +47,10 @@ def roster(data: Routes, now: int) -> tuple[str, ...]:
     )
 
 
-def gives_way(entry: Entry, asked: Register | Mutation, dead: frozenset[str]) -> bool:
+def gives_way(entry: Entry, asked: Register | Mutation, evidence: Register | Provisioned) -> bool:
     """Whether this entry makes room: for its own process, or because its process is dead. A process that names no
     birth is the same one only as the same instance."""
-    if entry.instance in dead:
+    if entry.instance in evidence.dead or entry.instance in evidence.same:
         return True
     return entry.process == asked.process and (entry.process != "" or entry.instance == asked.instance)
 
@@ -61,13 +61,14 @@ def rivals(entry: Entry, asked: Register | Mutation) -> bool:
 
 def profile_is_free(data: Routes, message: Register | Provisioned) -> bool:
     asked: Register | Mutation | None = message if isinstance(message, Register) else asked_for(data, message)
-    return asked is None or all(gives_way(e, asked, message.dead) for e in data.entries if rivals(e, asked))
+    return asked is None or all(gives_way(e, asked, message) for e in data.entries if rivals(e, asked))
 
 
-def target_is_free(data: Routes, asked: Register | Mutation, binding: Binding, dead: frozenset[str]) -> bool:
-    return binding.target is None or all(
-        gives_way(e, asked, dead) for e in data.entries if e.binding.target == binding.target
-    )
+def target_is_free(data: Routes, message: Register | Provisioned) -> bool:
+    asked, target = message if isinstance(message, Register) else asked_for(data, message), message.binding.target
+    if asked is None or target is None:
+        return True
+    return all(gives_way(e, asked, message) for e in data.entries if e.binding.target == target)
 
 
 def displaced(data: Routes, message: Provisioned) -> tuple[Entry, ...]:

@@ -68,7 +68,7 @@ class FollowerRegistrations(Instance[State]):
             if event.action == "HearRegister":
                 who = known.get(str(event.args.get("who")), str(event.args.get("who")))
                 word = str(event.args.get("process", world.process.get(who, who)))
-                world.worded(who, world.generation(event.tenure), word)
+                world.worded(who, world.generation(event.tenure), word, event.args.get("ok") is True)
         found = cls(world, title)
         found.known = known
         return found
@@ -102,9 +102,10 @@ class FollowerRegistrations(Instance[State]):
             call=str(args.get("call", "")),
             key=str(args.get("key", "")),
             word=str(args.get("process", here.process.get(self.name(args.get("who")), ""))),
+            same=frozenset(self.name(who) for who in _texts(event, "same")),
             target=here.thread(args.get("target", seen.get("target"))),
             session=_int(seen.get("session")),
-            guards=frozenset(_texts(event, args.get("guards", []))),
+            guards=frozenset(_texts(event, "guards")),
             intents=frozenset(self._intent(event, found) for found in _list(event, args.get("intents", []))),
         )
         phase = seen.get("phase", "")
@@ -203,7 +204,8 @@ def _list(event: Event, said: object) -> Sequence[object]:
     return said
 
 
-def _texts(event: Event, said: object) -> Sequence[str]:
+def _texts(event: Event, name: str) -> Sequence[str]:
+    said = event.args.get(name, [])
     if not isinstance(said, (list, tuple)) or not all(isinstance(text, str) for text in said):
-        raise BadTrace(f"{event.place}: args.guards is no list of names")
+        raise BadTrace(f"{event.place}: args.{name} is no list of names")
     return said

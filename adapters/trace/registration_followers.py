@@ -51,6 +51,7 @@ class Said:
     call: str
     key: str
     word: str
+    same: frozenset[str]
     target: int
     session: int
     guards: frozenset[str]
@@ -88,8 +89,10 @@ class Followers(FollowerRegistration):
         """The number of a thread; 0 for none."""
         return 0 if said is None else self.threads.setdefault(str(said), len(self.threads) + 1)
 
-    def worded(self, who: str, gen: int, word: str) -> None:
-        """A leader heard that from that registration."""
+    def worded(self, who: str, gen: int, word: str, begun: bool) -> None:
+        """A leader heard that from that registration; what it heard when it began it, its route has."""
+        if begun:
+            self.words[who, gen] = word
         self.words.setdefault((who, gen), word)
         if word:
             self.speaks.setdefault(word, self._process(who))
@@ -104,7 +107,12 @@ class Followers(FollowerRegistration):
         )  # fmt: skip
 
     def _process(self, p: str) -> str:
-        return self.process.get(p, p)
+        # An instance that does not record is of the process whose pid it names.
+        return self.process.get(p) or p.partition(":")[0]
+
+    def proven_same(self, p: str, said: Said) -> frozenset[str]:
+        """The instances that a leader took for the same process: they are."""
+        return frozenset(other for other in said.same if self._process(other) == self._process(p))
 
     def _entry(self, e: Entry) -> lead.Entry:
         return attrs.evolve(super()._entry(e), process=self.words.get((e.who, e.gen), self._process(e.who)))

@@ -114,6 +114,7 @@ class World(Followers):
                 message = lead.Register(
                     p, said.gen or None, said.key, said.word, Binding(said.target or None), epoch,
                     "authenticated" not in said.guards, "compatible" not in said.guards, True, dead,
+                    self.proven_same(p, said),
                 )  # fmt: skip
                 draft = Draft(state)
                 done = self._hear(draft, x, message, 0 if m is None else m.session)
@@ -136,10 +137,11 @@ class World(Followers):
     def provisioned(self, state: State, x: str, said: Said) -> Iterable[State]:
         """A thread is there: the route is written, or the registration is refused at its end. What somebody writes
         who does not know yet that another owns is not acknowledged."""
+        same = self.proven_same(said.who, said)
         for u in self._change(state, x, "register", said):
             epochs = dict.fromkeys((*self._epochs(state, x, said), None))
             for epoch, dead in product(epochs, self._proofs(state)):
-                message = lead.Provisioned(u.who, u.gen, Binding(said.target or None), epoch, 1, dead)
+                message = lead.Provisioned(u.who, u.gen, Binding(said.target or None), epoch, 1, dead, same)
                 draft = Draft(state)
                 done = self._hear(draft, x, message)
                 if isinstance(done, Refused):

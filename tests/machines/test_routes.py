@@ -189,6 +189,21 @@ def test_l24_a_live_process_of_the_same_shell_is_not_put_out() -> None:
     assert instances(*SERVING, *registered("b", "g2", process="birth b", dead=frozenset({"a"}))) == ["b"]
 
 
+def test_a_route_gives_way_to_the_process_that_it_is_proven_to_be_of() -> None:
+    """Whatever word it has, of the profile or of the thread; the proof is asked for again when the route is written."""
+    mine = attrs.evolve(ASKED, generation="g2", process="its own word")
+    assert refused(mine, *SERVING) == ("profile_not_held",)
+    assert refused(attrs.evolve(mine, same=frozenset({"b"})), *SERVING) == ("profile_not_held",)
+    proven = attrs.evolve(mine, same=frozenset({"a"}))
+    done = Provisioned("a", "g2", THREAD, EPOCH, now=200)
+    late = told(*SERVING, proven, done)
+    assert late.outputs == (Reject("register", "a", "g2", held=True),)
+    taken = told(*SERVING, proven, attrs.evolve(done, same=frozenset({"a"})))
+    assert [(e.instance, e.generation, e.process) for e in taken.data.entries] == [("a", "g2", "its own word")]
+    other = attrs.evolve(proven, instance="b", key="manual:other", binding=THREAD)
+    assert told(*SERVING, other).outputs == (Provision("b", "g2", "manual:other", THREAD, EPOCH),)
+
+
 def test_two_processes_that_name_no_birth_are_not_one() -> None:
     """An empty birth is nobody's: only the very same instance comes back under it."""
     unknown = (attrs.evolve(ASKED, process=""), DONE)

@@ -36,8 +36,9 @@ class LeaderEvents:
 
     `args.who` is the follower's instance, `tenure` the generation that the step is about; `observed.epoch` is the epoch
     under which the leader serves, `observed.entries` the routes after the step, instance by generation. `args.target`
-    and `args.key` are what was carried, given or intended, `args.process` the process's word (`Witness`),
-    `args.intents` what a leader that opens found on the disk.
+    and `args.key` are what was carried, given or intended, `args.process` the process's word (`Witness`), `args.same`
+    (absent where there are none) the instances that are of that process, whatever their word is, `args.intents` what a
+    leader that opens found on the disk.
     """
 
     def __init__(self, ports: Ports, identity: InstanceIdentity) -> None:
@@ -74,6 +75,8 @@ class LeaderEvents:
             args["target"] = message.binding.target
         elif isinstance(message, own.Open):
             args["intents"] = [[i.instance, i.generation, i.key, i.target] for i in message.intents]
+        if isinstance(message, own.Register | own.Provisioned) and message.same:
+            args["same"] = sorted(message.same)
         if isinstance(answer, Refused):
             args["guards"] = list(answer.guards)
         after = answer.data if isinstance(answer, Step) else before

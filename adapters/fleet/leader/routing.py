@@ -84,6 +84,7 @@ class Routing(RoutingSteps):
                 own.Register(
                     registration.instance_id, registration.registration_generation, key, word, carried, epoch,
                     authenticated=True, compatible=compatible, capable=capable, dead=dead,
+                    same=self.witness.same(claim),
                 )
             )  # fmt: skip
             if isinstance(answer, Step):
@@ -118,7 +119,8 @@ class Routing(RoutingSteps):
             why = str(error) or "provisioning takes too long: register again"
             return self._ended(self.offer(own.ProvisionFailed(instance, generation, why)))
         dead = await self._dead(instance, asked.key, place)
-        answer = self.offer(own.Provisioned(instance, generation, place, epoch, self.now(), dead))
+        same = self.witness.same(claim)
+        answer = self.offer(own.Provisioned(instance, generation, place, epoch, self.now(), dead, same))
         entry = self.data.entry(instance)
         if entry is None or entry.generation != generation or not _acknowledged(answer):
             return self._ended(answer)

@@ -7,6 +7,12 @@ relay, and as good as the registration that was last heard through that relay, a
 not refused because somebody passes it on, as the other system's users may, and nobody who merely copies a pid and a
 birth takes what a living process holds by itself.
 
+The process itself has the last word on what relays have said of it: who connects itself, and is seen with that birth,
+is the process of every registration that was seen as the same one (`same`). So a follower whose relay has died comes
+back at once. Nobody is displaced by that who did not claim to be the very process that comes. It does not go further:
+a claim through a second relay, while the first one's registration is not silent for long, may be anybody's, and waits
+until that has left the routes.
+
 Death is proven only for a process that was seen alive with that very birth when it registered: a birth id has neither
 boot nor pid namespace in it.
 """
@@ -79,6 +85,12 @@ class Witness:
             if claim.birth and known.birth == claim.birth and known.heard_through == claim.through:
                 return known.word
         return claim.word
+
+    def same(self, claim: Claim) -> frozenset[str]:
+        """The instances of live routes that are proven to be of the process that came itself with `claim`."""
+        if claim.through is not None or claim.process is None:
+            return frozenset()
+        return frozenset(instance for (instance, _), known in self._known.items() if known.process == claim.process)
 
     def wrote(self, instance: str, generation: str, claim: Claim, word: str, peer: Peer) -> None:
         """A route was written for it."""

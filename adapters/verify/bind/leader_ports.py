@@ -234,6 +234,9 @@ class Testimony:
     def word(self, claim: Claim) -> str:
         return claim.word
 
+    def same(self, claim: Claim) -> frozenset[str]:
+        return frozenset()  # all of them come themselves: their words say it
+
     def wrote(self, instance: str, generation: str, claim: Claim, word: str, peer: Peer) -> None:
         return
 

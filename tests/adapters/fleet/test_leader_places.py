@@ -10,13 +10,18 @@ from typing import Any
 import attrs
 import pytest
 
+from tenure.adapters.bus.envelopes import Register
 from tenure.adapters.bus.envelopes_shared import Target
 from tenure.adapters.bus.identities import linux_birth_id
+from tenure.adapters.bus.peer import Peer
 from tenure.adapters.bus.wire import encode
 from tenure.adapters.fleet.follower.outcomes import Accepted
 from tenure.adapters.fleet.wording import HELD
+from tenure.adapters.trace.api import MemoryRecorder, explained
+from tenure.machines.identity import UNKNOWN
 from tests.adapters.fleet.envelopes_of import register
-from tests.adapters.fleet.fleet_room import House, joined, run, until
+from tests.adapters.fleet.fleet_room import Chief, House, joined, run, until
+from tests.adapters.trace.recorded import write
 
 
 @pytest.fixture
@@ -165,5 +170,83 @@ def test_a_name_that_was_borrowed_and_pruned_keeps_nobody_out(house: House, live
             assert not new.follower.data.own_key
             assert new.follower.binding == old.follower.binding
             assert set(chief.routes()) == {"102:1"}
+
+    run(story())
+
+
+# -- through a relay ---------------------------------------------------------------------------------------------------
+
+ITSELF, RELAY, OTHER = Peer(101, 0), Peer(900, 0), Peer(901, 0)
+
+
+async def told(chief: Chief, asked: Register, peer: Peer) -> bool:
+    """Whether it is registered, where the kernel says that `peer` has connected."""
+    opened = chief.leader._open
+    assert opened is not None
+    return (await opened.requests.handle(asked, peer)).ack.ok
+
+
+@pytest.mark.parametrize("activation", [1, 2])
+def test_a_process_takes_back_what_a_relay_registered_for_it(house: House, activation: int, tmp_path: Path) -> None:
+    """Its relay has died, so it comes itself: the kernel says that it is who the relay said (L24). From then on no
+    relay speaks for it, the old one neither, unless it brings its requests."""
+
+    async def story() -> None:
+        async with house:
+            chief = await house.led()
+            house.processes.start(101, 1010)
+            assert await told(chief, register("101:1:1"), RELAY)
+            mine = register("q:1", instance_id=f"101:{activation}")
+            assert not await told(chief, mine, OTHER)
+            assert await told(chief, mine, ITSELF)
+            assert chief.routes() == {f"101:{activation}": "q:1"}
+            for peer in (RELAY, OTHER):
+                assert not await told(chief, register(f"{peer.pid}:2", instance_id=f"101:{activation}"), peer)
+                assert not await told(chief, register(f"{peer.pid}:3", instance_id="101:3"), peer)
+            assert await told(chief, register("q:4", instance_id="101:4"), ITSELF)
+            assert chief.routes() == {"101:4": "q:4"}
+
+    house.recorder = MemoryRecorder()
+    run(story())
+    (tmp_path / "trace").mkdir()
+    verdict = explained(*write(house.recorder.events, tmp_path / "trace"))
+    assert verdict, str(verdict)
+
+
+def test_nobody_takes_what_a_relay_registered_by_claiming_it(house: House) -> None:
+    """Another process that names that pid and birth; one that has the pid, and another birth; one that nobody sees."""
+
+    async def story() -> None:
+        async with house:
+            chief = await house.led()
+            house.processes.start(101, 1010)
+            house.processes.start(102, 1020)
+            assert await told(chief, register("101:1:1"), RELAY)
+            key = "manual:1101:start:70"
+            assert not await told(chief, register("q:1"), Peer(102, 0))
+            assert not await told(chief, register("q:2", 102, profile_key=key), Peer(102, 0))
+            assert not await told(chief, register("q:3", process_birth_id=linux_birth_id(101, 999)), ITSELF)
+            assert not await told(chief, register("q:4", process_birth_id=None), ITSELF)
+            house.processes.turn(101, UNKNOWN)
+            assert not await told(chief, register("q:5"), ITSELF)
+            assert chief.routes() == {"101:1": "101:1:1"}
+
+    run(story())
+
+
+def test_who_lies_about_its_process_keeps_nothing_from_it(house: House) -> None:
+    """The key of another, and its pid and birth as well, first: it is had back by who really is that process, whatever
+    else the liar has registered."""
+
+    async def story() -> None:
+        async with house:
+            chief = await house.led()
+            house.processes.start(101, 1010)
+            assert await told(chief, register("l:1", instance_id="900:1"), RELAY)
+            assert await told(chief, register("l:2", instance_id="900:2", profile_key="manual:900:start:1"), RELAY)
+            assert await told(chief, register("101:1:1"), ITSELF)
+            assert not await told(chief, register("l:3", instance_id="900:3"), RELAY)
+            assert not await told(chief, register("l:4"), RELAY)
+            assert chief.routes() == {"101:1": "101:1:1", "900:2": "l:2"}
 
     run(story())
