@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from stat import S_IMODE
+from typing import Any
 
 import pytest
 
 from tenure.adapters.bus.endpoint_paths import endpoint_path, follower_path
+from tenure.adapters.errors import TenureError
 from tests.adapters.fleet.fleet_room import House, joined, run
 
 
@@ -38,5 +41,38 @@ def test_all_of_it_is_its_users_alone(tmp_path: Path, generous: None) -> None:
                 assert S_IMODE(path.stat().st_mode) == 0o600
                 assert S_IMODE(path.parent.stat().st_mode) == 0o700
             assert not [path for path in state.rglob("*") if ".link." in path.name]
+
+    run(story())
+
+
+def test_an_intent_is_as_old_as_it_is(tmp_path: Path) -> None:
+    """Whoever leads next: a clean-up that nobody gets done is seen to be an old one (annex L)."""
+    house = House(tmp_path)
+
+    async def fails(target: object) -> None:
+        raise TenureError("not now")
+
+    def intents() -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = json.loads(Path(house.directory.state, "state.json").read_text())[
+            "pendingCleanups"
+        ]
+        return found
+
+    async def story() -> None:
+        async with house:
+            first = await house.led()
+            hand = await joined(house, first)
+            first.local._unmake = fails
+            assert isinstance(await hand.follower.disconnect(), str)
+            (intent,) = intents()
+            assert intent["requestedAtMs"] == house.clock.wall_ms()
+            await hand.follower.stop()
+            await first.leader.close()
+            house.clock.advance(1000)
+            second = house.chief(51, epoch=2)
+            second.local._unmake = fails
+            await second.leader.open(2, None)
+            assert intents() == [intent]
+            assert [view.age_ms for view in second.leader.fleet_view().clean_ups] == [1000]
 
     run(story())
