@@ -12,8 +12,8 @@ from tenure.adapters.bus import acks
 from tenure.adapters.bus.endpoint_paths import follower_path
 from tenure.adapters.bus.envelopes import Ack, AckError, CallApi, ReplaceFollowerTarget
 from tenure.adapters.fleet.leader.requests import Asked, Route
-from tests.adapters.fleet.envelopes_of import asks, to_follower_only, works
-from tests.adapters.fleet.fleet_room import House, joined, run
+from tests.adapters.fleet.envelopes_of import asks, register, to_follower_only, works
+from tests.adapters.fleet.fleet_room import House, joined, run, until
 
 
 @pytest.fixture
@@ -85,5 +85,24 @@ def test_what_may_have_been_done_is_not_done_again(house: House, deposed: bool) 
                 chief.own.unaware = None
                 await asyncio.sleep(0)
             assert len(done) == 1
+
+    run(story())
+
+
+def test_a_registration_that_is_over_is_not_acknowledged_again(house: House) -> None:
+    """Whether another one has taken its place or none; the one that stands is, under its own request (L14)."""
+
+    async def story() -> None:
+        async with house:
+            chief = await house.led()
+            first, second = register("101:1:1"), register("101:1:2")
+            assert (await chief.send(first)).ok
+            assert (await chief.send(second)).ok
+            assert not (await chief.send(first)).ok
+            assert (await chief.send(second)).ok
+            assert chief.routes() == {"101:1": "101:1:2"}
+            house.clock.advance(house.times.prune_ms + 1)
+            await until(lambda: not chief.routes())
+            assert not (await chief.send(second)).ok
 
     run(story())
