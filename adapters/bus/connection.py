@@ -79,7 +79,7 @@ class Connection(asyncio.BufferedProtocol, Generic[E]):
     def eof_received(self) -> bool:
         """Who asks may close its half. Bytes without a newline are no line, and are nothing."""
         self._half_closed = True
-        if self._gone():
+        if self.requests and self._gone():
             self.abort()
         else:
             self.advance()
