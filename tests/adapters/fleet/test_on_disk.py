@@ -14,7 +14,8 @@ import pytest
 
 from tenure.adapters.bus.endpoint_paths import endpoint_path, follower_path
 from tenure.adapters.errors import TenureError
-from tests.adapters.fleet.fleet_room import House, joined, run
+from tests.adapters.fleet.envelopes_of import register
+from tests.adapters.fleet.fleet_room import House, joined, run, until
 
 
 @pytest.fixture
@@ -74,5 +75,24 @@ def test_an_intent_is_as_old_as_it_is(tmp_path: Path) -> None:
             await second.leader.open(2, None)
             assert intents() == [intent]
             assert [view.age_ms for view in second.leader.fleet_view().clean_ups] == [1000]
+
+    run(story())
+
+
+def test_who_is_out_of_the_routes_is_out_of_what_is_published(tmp_path: Path) -> None:
+    """Also where nobody registers after it; and no more is known of its process."""
+    house = House(tmp_path)
+
+    async def story() -> None:
+        async with house:
+            chief = await house.led()
+            assert (await chief.send(register("101:1:1"))).ok
+            state = Path(house.directory.state, "state.json")
+            assert json.loads(state.read_text())["liveRoster"]["busFollowers"]
+            house.clock.advance(house.times.prune_ms + 1)
+            await until(lambda: not json.loads(state.read_text())["liveRoster"]["busFollowers"])
+            opened = chief.leader._open
+            assert opened is not None
+            assert opened.routing.witness._known == {}
 
     run(story())
