@@ -82,4 +82,6 @@ def test_most_doctored_leases_are_refused(doctor: Callable[[list[Event], random.
         events = list(recording.trace(rng).events)
         doctor(events, rng)
         refused += not check(renumbered(events), Limits(places=3_000, seconds=3))
-    assert refused >= least
+        if refused >= least:
+            return  # the others are looked at only where they matter: what nothing explains takes longest
+    pytest.fail(f"only {refused} are refused")
