@@ -213,6 +213,27 @@ def test_a_process_takes_back_what_a_relay_registered_for_it(house: House, activ
     assert verdict, str(verdict)
 
 
+def test_a_relay_that_was_a_real_process(house: House) -> None:
+    """As above, with who connects as the kernel says it (SO_PEERCRED): the relay has ended."""
+
+    async def story() -> None:
+        async with house:
+            chief = await house.led()
+            pid = os.getpid()
+            house.processes.start(pid, 7)
+            birth = linux_birth_id(pid, 7)
+            relayed = attrs.evolve(register("101:1:1", pid, process_birth_id=birth), auth=chief.secret)
+            relay = await asyncio.create_subprocess_exec(
+                "python3", "-c", _RELAY, house.path, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+            )
+            answer, _ = await relay.communicate(encode(relayed))
+            assert b'"ok":true' in answer
+            assert (await chief.send(register("101:1:2", pid, process_birth_id=birth))).ok
+            assert list(chief.routes().values()) == ["101:1:2"]
+
+    run(story())
+
+
 def test_nobody_takes_what_a_relay_registered_by_claiming_it(house: House) -> None:
     """Another process that names that pid and birth; one that has the pid, and another birth; one that nobody sees."""
 
