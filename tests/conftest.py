@@ -10,6 +10,8 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.cold_run import ColdRun
+
 # `ci` is the default: the same examples on every machine, and an end. HYPOTHESIS_PROFILE picks another.
 settings.register_profile("dev", max_examples=50, deadline=None)
 settings.register_profile(
@@ -47,3 +49,36 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TENURE_CACHE", str(tmp_path_factory.mktemp("cache")))
         yield
+
+
+LAST = "cold_run"
+"""The fixture whose tests are the last ones: what they ask about runs beside all others, and is over by then."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What waits for the cold run comes when there is nothing else to do."""
+    items.sort(key=_waits)
+
+
+def _waits(item: pytest.Item) -> bool:
+    return LAST in getattr(item, "fixturenames", ())
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _beside(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ColdRun | None]:
+    """Starts before the first test what the last ones wait for, if they are among those that run."""
+    if not any(map(_waits, request.session.items)):
+        yield None
+        return
+    run = ColdRun(tmp_path_factory.mktemp("cold"))
+    try:
+        yield run
+    finally:
+        run.close()
+
+
+@pytest.fixture(scope="session")
+def cold_run(_beside: ColdRun | None) -> ColdRun:
+    """The `tenure verify` that was started before the first test."""
+    assert _beside is not None
+    return _beside

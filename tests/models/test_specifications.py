@@ -2,33 +2,19 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.cold_run import ColdRun
 
 STAGES = ["spec", "twin", "red", "reach", "bind", "real"]
 
 
 @pytest.fixture(scope="module")
-def verified(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def verified(cold_run: ColdRun) -> dict[str, Any]:
     """The report of one cold run."""
-    place = tmp_path_factory.mktemp("verify")
-    done = subprocess.run(
-        [sys.executable, "-m", "tenure.adapters.cli", "verify", "--json", place / "report.json"],
-        env=dict(os.environ, TENURE_CACHE=str(place / "cache")),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        cwd=place,
-    )
-    report: dict[str, Any] = json.loads((Path(place) / "report.json").read_text(encoding="utf-8"))
-    report["exit"], report["output"] = done.returncode, done.stdout
-    return report
+    return cold_run.report()
 
 
 def test_everything_passes(verified: dict[str, Any]) -> None:
