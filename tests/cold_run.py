@@ -39,7 +39,8 @@ class ColdRun:
         output = self._output.read_text(encoding="utf-8")
         path = self._place / "report.json"
         assert path.exists(), f"exit status {status}, and no report:\n{output}"
-        return json.loads(path.read_text(encoding="utf-8")) | {"exit": status, "output": output}
+        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        return found | {"exit": status, "output": output}
 
     def close(self) -> None:
         """End it, if nobody has waited for it."""
