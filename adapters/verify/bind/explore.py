@@ -167,13 +167,13 @@ class Explorer(Generic[S]):
         for answer, after, cost in binding.outcomes(self.disks, world, participant, call):
             if cost > situation.left:
                 continue
-            yield attrs.evolve(situation, world=after, left=situation.left - cost), answer, ""
+            yield situation.moved(after, situation.left - cost), answer, ""
             if cost == 0 and situation.left > 0:
                 for fault in binding.faults(call):
                     if fault == answer or (fault.done and not isinstance(answer, Got)):
                         continue
                     where = after if fault.done else world
-                    yield attrs.evolve(situation, world=where, left=situation.left - 1), fault, " (fault)"
+                    yield situation.moved(where, situation.left - 1), fault, " (fault)"
 
     def _told(
         self,
@@ -215,7 +215,7 @@ class Explorer(Generic[S]):
         self, source: int, before: Situation, number: int, move: Move, queue: deque[int]
     ) -> tuple[str, ...] | None:
         self.steps += 1
-        after = attrs.evolve(before, world=move.after, left=before.left - move.cost)
+        after = before.moved(move.after, before.left - move.cost)
         for i, participant in enumerate(self.binding.participants):
             if participant.pid in move.ends:
                 after = self._at(after, i, DEAD)
@@ -255,8 +255,8 @@ class Explorer(Generic[S]):
 
     @staticmethod
     def _at(situation: Situation, i: int, local: int) -> Situation:
-        locals = tuple(local if j == i else other for j, other in enumerate(situation.locals))
-        return attrs.evolve(situation, locals=locals)
+        before = situation.locals
+        return Situation(situation.world, (*before[:i], local, *before[i + 1 :]), situation.births, situation.left)
 
     def _fresh(self, situation: Situation, i: int) -> int:
         """The least number that nothing refers to any more, of those that `i` draws from: what it draws does not

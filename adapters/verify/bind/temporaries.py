@@ -59,9 +59,22 @@ class Temporaries:
         return self.records
 
 
-@cache
+_places: Final[dict[tuple[int, int], Place]] = {}
+_codes: Final[dict[int, types.CodeType]] = {}
+"""Those whose identities `_places` has, kept so that nothing else gets them: to hash one costs more than to look."""
+
+
 def place(code: types.CodeType, instruction: int) -> Place:
     """The statement of an instruction."""
+    key = (id(code), instruction)
+    found = _places.get(key)
+    if found is None:
+        _codes[id(code)] = code
+        found = _places[key] = _place(code, instruction)
+    return found
+
+
+def _place(code: types.CodeType, instruction: int) -> Place:
     position = next((p for i, p in enumerate(code.co_positions()) if i == instruction // 2), None)
     line = position[0] if position is not None else None
     return _statements(code.co_filename).get(line or 0, _NOWHERE)
