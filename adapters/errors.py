@@ -11,3 +11,14 @@ def printable(text: str) -> str:
     """`text` on one line: what others wrote into a file, or called one, must neither end the line nor steer the
     terminal."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in text)
+
+
+def in_words(error: BaseException) -> str:
+    """An error on one line for a person: no number of the operating system, and the name of the class only for a fault
+    of a program."""
+    if isinstance(error, TenureError):
+        return printable(str(error))
+    if isinstance(error, OSError) and error.strerror:
+        where = f"{error.filename}: " if error.filename is not None else ""
+        return printable(f"{where}{error.strerror}")
+    return printable(f"{type(error).__name__}: {error}")

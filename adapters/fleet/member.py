@@ -23,7 +23,7 @@ from typing import Final
 from tenure.adapters.awaiting import heard, to_its_end
 from tenure.adapters.bus.endpoint_paths import endpoint_path, leader_path
 from tenure.adapters.bus.identities import new_secret
-from tenure.adapters.errors import TenureError
+from tenure.adapters.errors import TenureError, in_words
 from tenure.adapters.files.directory import AgentDirectory, registry_key
 from tenure.adapters.files.host import real_ports
 from tenure.adapters.files.lease import LeaseRuntime, NotOwner
@@ -353,7 +353,7 @@ class Member:
             return f"the leader did not answer within {GOODBYE_S:g} s"
         except Exception as error:  # whatever it is, the member leaves
             self._fault(error)
-            return f"{type(error).__name__}: {error}"
+            return in_words(error)
         return answer if isinstance(answer, str) else ""
 
     async def _give_up(self) -> None:

@@ -12,7 +12,7 @@ from typing import Final, Literal
 
 import attrs
 
-from tenure.adapters.errors import TenureError
+from tenure.adapters.errors import in_words
 from tenure.adapters.files.lease import Held, LeaseRuntime
 from tenure.adapters.files.timings import Timings
 from tenure.adapters.ports import tell
@@ -320,7 +320,7 @@ def at_once(lane: Lane, job: Callable[[], None]) -> None:
 
 
 def error_text(error: Exception) -> str:
-    return str(error) if isinstance(error, TenureError) else f"{type(error).__name__}: {error}"
+    return in_words(error)
 
 
 def longer(waited: int, timings: Timings) -> int:

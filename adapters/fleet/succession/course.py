@@ -14,7 +14,7 @@ from typing import Literal, Protocol
 
 import attrs
 
-from tenure.adapters.errors import TenureError
+from tenure.adapters.errors import TenureError, in_words
 from tenure.adapters.fleet.succession.counts import Counts
 from tenure.adapters.fleet.succession.events import SuccessionEvents
 from tenure.machines import succession_messages as own
@@ -274,7 +274,7 @@ class Course:
         if isinstance(error, TenureError):
             return str(error)
         self._on_fault(error)
-        return f"{type(error).__name__}: {error}"
+        return in_words(error)
 
     # -- tasks --------------------------------------------------------------------------------------------------------
 

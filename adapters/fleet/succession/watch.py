@@ -18,6 +18,7 @@ import attrs
 from tenure.adapters.awaiting import heard
 from tenure.adapters.bus.endpoint_calls import PosixCalls
 from tenure.adapters.bus.endpoint_paths import endpoint_path, leader_path
+from tenure.adapters.errors import in_words
 from tenure.adapters.files.lease import LeaseRuntime
 from tenure.adapters.runtime.standby import Standby
 from tenure.machines.entry import Entry
@@ -159,7 +160,7 @@ class RegistryWatch:
         except Exception as error:
             # Unknown: a look that fails says nothing of who leads, and the next one may do better.
             registry = self._lease.directory.registry
-            seen = Seen(Look("unknown"), None, f"{registry}: {type(error).__name__}: {error}")
+            seen = Seen(Look("unknown"), None, f"{registry}: {in_words(error)}")
         self.problem, self.state = seen.problem, seen.look.state
         return seen
 

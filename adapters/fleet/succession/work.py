@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, Literal
 
+from tenure.adapters.errors import in_words
 from tenure.adapters.runtime.work import Ended, NoWork
 
 Run = Callable[[int], Coroutine[Any, Any, None]]
@@ -115,7 +116,7 @@ class FleetWork(NoWork):
     def _done(self, task: asyncio.Task[None]) -> None:
         self._task = None
         if not task.cancelled() and (error := task.exception()) is not None:
-            self._error = f"{type(error).__name__}: {error}"
+            self._error = in_words(error)
         self._end()  # where it has ended by itself
 
     def _end(self) -> None:
@@ -135,7 +136,7 @@ class FleetWork(NoWork):
     def _closed(self, task: asyncio.Task[None]) -> None:
         self._closing = None
         if not task.cancelled() and (error := task.exception()) is not None and not self._error:
-            self._error = f"{type(error).__name__}: {error}"
+            self._error = in_words(error)
         self.state = "closed"
         self._wake()
 
