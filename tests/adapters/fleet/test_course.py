@@ -110,10 +110,11 @@ def test_a_grace_that_is_left_is_not_waited_for() -> None:
         asked = len(moves.looks)
         moves.course.saw(OTHER)
         assert (moves.course.phase, timer.cancelled) == ("registering", True)
-        moves.looks[-1].set_result(GONE)
         await turns()
-        assert moves.course.phase == "registering"
         moves.answers[-1].set_result(NotTaken("no"))
+        await turns()
+        assert moves.course.phase == "grace"
+        moves.looks[-1].set_result(GONE)
         await turns()
         assert moves.course.phase == "grace"
         timer.ring()
