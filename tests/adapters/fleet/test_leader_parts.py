@@ -240,3 +240,35 @@ def test_what_could_not_be_published_is_published_later() -> None:
         await kept.close()
 
     run(story())
+
+
+def test_what_is_to_be_published_as_a_transaction_ends_is_published() -> None:
+    """Whoever waited for one has its next turn before the book has closed it."""
+
+    async def story() -> None:
+        own, pages = Ownership(), list[int]()
+        kept = book(own, pages)
+        assert await kept.owned() == 1
+        kept.publish_soon()
+        await until(lambda: pages == [1])
+        await kept.close()
+
+    run(story())
+
+
+def test_a_book_that_is_closed_publishes_nothing_later() -> None:
+    """Also where it was about to try again."""
+
+    async def story() -> None:
+        own, pages = Ownership(), list[int]()
+        kept = book(own, pages)
+        own.refuse = TenureError("busy")
+        with pytest.raises(TenureError, match="busy"):
+            await kept.published()
+        later = kept._later
+        assert later is not None
+        await kept.close()
+        assert later.cancelled()
+        assert own.transactions == 1
+
+    run(story())
