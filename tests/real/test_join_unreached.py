@@ -14,18 +14,18 @@ from tests.real.joins import Joins
 
 
 @pytest.fixture
-def joins(zygote: Zygote, tmp_path: Path) -> Iterator[Joins]:
-    """A directory, and the processes in it."""
-    found = Joins(zygote, tmp_path / "joins")
-    yield found
-    found.close()
-
-
-@pytest.fixture
 def place() -> Iterator[str]:
     """A directory with a short path: that of an endpoint in a long one is mapped to another directory."""
     with tempfile.TemporaryDirectory(prefix="tenure-") as found:
         yield found
+
+
+@pytest.fixture
+def joins(zygote: Zygote, tmp_path: Path, place: str) -> Iterator[Joins]:
+    """A directory, and the processes in it. They are over before `place` is taken away."""
+    found = Joins(zygote, tmp_path / "joins")
+    yield found
+    found.close()
 
 
 def test_a_leader_without_a_fleet(leads: Leads, joins: Joins) -> None:
