@@ -87,7 +87,7 @@ routing_steps.ROUTES = routing_steps.ROUTES.without("profile_not_held")
 }
 
 
-LEASES = (3.5, 3.5, 10, 30)
+LEASES = (3.5, 3.5, 10, 30, 30, 60)
 """How long the runs of a change may last, in turn, until it shows: on a busy machine little happens in one."""
 
 
