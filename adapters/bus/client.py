@@ -19,9 +19,9 @@ from typing import Final
 
 import attrs
 
-from tenure.adapters.bus.endpoint_paths import endpoint_path
-from tenure.adapters.bus.limits import LINE_BYTES
+from tenure.adapters.bus.endpoints.paths import endpoint_path
 from tenure.adapters.bus.peer import Peer, peer_of
+from tenure.adapters.bus.serving.limits import LINE_BYTES
 
 _CHUNK: Final = 64 * 1024
 _BUSY_S: Final = 0.005

@@ -6,11 +6,11 @@ from typing import Final
 
 import attrs
 
-from tenure.adapters.bus.acks import INVALID
 from tenure.adapters.bus.client import ONCE, Answer, Client, NoResponse, Reply, Retry
-from tenure.adapters.bus.envelopes import Ack, Request
-from tenure.adapters.bus.fields import Malformed
-from tenure.adapters.bus.wire import encode, parse
+from tenure.adapters.bus.messages.acks import INVALID
+from tenure.adapters.bus.messages.envelopes import Ack, Request
+from tenure.adapters.bus.messages.fields import Malformed
+from tenure.adapters.bus.messages.wire import encode, parse
 from tenure.adapters.bus.wording import unanswered
 from tenure.adapters.errors import printable
 

@@ -9,16 +9,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from tenure.adapters.bus import acks
-from tenure.adapters.bus.counting import Statistics
-from tenure.adapters.bus.envelopes import Ack, Envelope, Heartbeat, Register, Request, TenureStatus, identity
-from tenure.adapters.bus.fields import Malformed
 from tenure.adapters.bus.identities import same_secret
-from tenure.adapters.bus.ledger import Done, Ledger, LedgerStatistics, RequestKey, Unexecuted
-from tenure.adapters.bus.limits import Limits
+from tenure.adapters.bus.messages import acks
+from tenure.adapters.bus.messages.envelopes import Ack, Envelope, Heartbeat, Register, Request, TenureStatus, identity
+from tenure.adapters.bus.messages.fields import Malformed
+from tenure.adapters.bus.messages.wire import encode, fingerprint, parse
 from tenure.adapters.bus.peer import Peer
-from tenure.adapters.bus.server import BusServer
-from tenure.adapters.bus.wire import encode, fingerprint, parse
+from tenure.adapters.bus.serving.counting import Statistics
+from tenure.adapters.bus.serving.ledger import Done, Ledger, LedgerStatistics, RequestKey, Unexecuted
+from tenure.adapters.bus.serving.limits import Limits
+from tenure.adapters.bus.serving.server import BusServer
 from tenure.adapters.ports import Ports, tell
 from tenure.machines.request_ledger import Kind
 

@@ -21,7 +21,7 @@ from types import TracebackType
 from typing import Final
 
 from tenure.adapters.awaiting import heard, to_its_end
-from tenure.adapters.bus.endpoint_paths import endpoint_path, leader_path
+from tenure.adapters.bus.endpoints.paths import endpoint_path, leader_path
 from tenure.adapters.bus.identities import new_secret
 from tenure.adapters.errors import TenureError, in_words
 from tenure.adapters.files.directory import AgentDirectory, registry_key

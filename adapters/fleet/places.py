@@ -6,8 +6,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from tenure.adapters.bus.envelopes_shared import Place
-from tenure.adapters.bus.envelopes_shared import Target as WireTarget
+from tenure.adapters.bus.messages.envelopes_shared import Place
+from tenure.adapters.bus.messages.envelopes_shared import Target as WireTarget
 from tenure.machines.follower_messages import Binding, Target
 from tenure.machines.slot_board import Target as BoardTarget
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
-from tenure.adapters.bus.protocol import (
+from tenure.adapters.bus.messages.protocol import (
     DURABLE_FOLLOWER_ADMISSION,
     TENURE_STATUS,
     ProtocolIdentity,

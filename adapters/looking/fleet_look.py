@@ -13,12 +13,12 @@ from typing import Final, Literal
 
 import attrs
 
-from tenure.adapters.bus import answers, wire
 from tenure.adapters.bus.client import TIMEOUT, Answer, Client, NoResponse
-from tenure.adapters.bus.endpoint_paths import leader_path
-from tenure.adapters.bus.envelopes import Ack, TenureStatus
-from tenure.adapters.bus.fields import Malformed
-from tenure.adapters.bus.fleet_view import FleetView, LeaderView
+from tenure.adapters.bus.endpoints.paths import leader_path
+from tenure.adapters.bus.messages import answers, wire
+from tenure.adapters.bus.messages.envelopes import Ack, TenureStatus
+from tenure.adapters.bus.messages.fields import Malformed
+from tenure.adapters.bus.messages.fleet_view import FleetView, LeaderView
 from tenure.adapters.bus.wording import unanswered
 from tenure.adapters.files.directory import AgentDirectory
 from tenure.adapters.files.timings import DEFAULT, Timings

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tenure.adapters.bus.envelopes_shared import Target
-from tenure.adapters.bus.fleet_view import CleanUpView, LeaderView, PendingView, ReservationView
+from tenure.adapters.bus.messages.envelopes_shared import Target
+from tenure.adapters.bus.messages.fleet_view import CleanUpView, LeaderView, PendingView, ReservationView
 from tenure.adapters.fleet.threads.views import Follower
 from tenure.adapters.looking.fleet_look import FleetLook
 from tenure.adapters.looking.line import Line, Mood, duration

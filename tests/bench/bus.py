@@ -24,12 +24,12 @@ from typing import Any
 from rude import WAYS
 
 from tenure.adapters.bus.client import Answer, Client
-from tenure.adapters.bus.endpoint import Endpoint
-from tenure.adapters.bus.envelopes import Envelope
-from tenure.adapters.bus.fields import Malformed
+from tenure.adapters.bus.endpoints.endpoint import Endpoint
+from tenure.adapters.bus.messages.envelopes import Envelope
+from tenure.adapters.bus.messages.fields import Malformed
+from tenure.adapters.bus.messages.wire import parse
 from tenure.adapters.bus.peer import Peer
-from tenure.adapters.bus.server import BusServer
-from tenure.adapters.bus.wire import parse
+from tenure.adapters.bus.serving.server import BusServer
 
 Row = dict[str, Any]
 

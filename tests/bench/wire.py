@@ -11,8 +11,8 @@ import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
-from tenure.adapters.bus.json_values import LINE_LIMIT, VALUES_LIMIT
-from tenure.adapters.bus.wire import Malformed, encode, fingerprint, parse
+from tenure.adapters.bus.messages.json_values import LINE_LIMIT, VALUES_LIMIT
+from tenure.adapters.bus.messages.wire import Malformed, encode, fingerprint, parse
 
 FIXTURES = Path(__file__).parents[1] / "adapters" / "bus" / "fixtures"
 KINDS = ["follower.heartbeat", "follower.register", "leader.forwardMessage", "leader.offerQueueHandoff", "bus.ack"]

@@ -9,8 +9,8 @@ from typing import Any
 import attrs
 import pytest
 
-from tenure.adapters.bus.envelopes import Ack
-from tenure.adapters.bus.ledger import Done
+from tenure.adapters.bus.messages.envelopes import Ack
+from tenure.adapters.bus.serving.ledger import Done
 from tenure.adapters.fleet.follower import deliveries as follower_work
 from tenure.adapters.fleet.follower import follower as verbs
 from tenure.adapters.fleet.follower import steps as follower_steps

@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from tenure.adapters.bus import ledger as driver
-from tenure.adapters.bus.ledger import Done, Entries, Ledger
+from tenure.adapters.bus.serving import ledger as driver
+from tenure.adapters.bus.serving.ledger import Done, Entries, Ledger
 from tenure.adapters.verify.bind.explore import explore
 from tenure.adapters.verify.bind.ledger import BOUND
 from tenure.adapters.verify.bind.situations import Limits

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tenure.adapters.bus.endpoint_paths import endpoint_path
+from tenure.adapters.bus.endpoints.paths import endpoint_path
 from tests.real.conftest import PATIENCE, Zygote, alive, until
 
 

@@ -17,18 +17,18 @@ from pathlib import Path
 import pytest
 
 from tenure.adapters.bus.client import Answer, Client, Reply, Retry, Unreachable
-from tenure.adapters.bus.endpoint import Endpoint
+from tenure.adapters.bus.endpoints.endpoint import Endpoint
 from tenure.adapters.bus.peer import Peer
-from tenure.adapters.bus.server import BusServer
+from tenure.adapters.bus.serving.server import BusServer
 from tests.real.conftest import PATIENCE, until
 
 RUDE = Path(__file__).parents[1] / "bench" / "rude.py"
 HEARTBEAT = b'{"kind":"follower.heartbeat","requestId":"1:1:1","instanceId":"1:1","sentAtMs":1}'
 SERVER = """
 import asyncio, resource, sys
-from tenure.adapters.bus.endpoint import Endpoint
-from tenure.adapters.bus.server import BusServer
-from tenure.adapters.bus.wire import parse
+from tenure.adapters.bus.endpoints.endpoint import Endpoint
+from tenure.adapters.bus.serving.server import BusServer
+from tenure.adapters.bus.messages.wire import parse
 
 if len(sys.argv) > 3:
     resource.setrlimit(resource.RLIMIT_NOFILE, (int(sys.argv[3]), int(sys.argv[3])))

@@ -20,8 +20,9 @@ from tenure.adapters.fleet.threads.writing import encode, render
 # A leader of few words: it owns the default key, listens, and answers so many questions.
 LEADER = """
 import socket, sys
-from tenure.adapters.bus import acks, wire
-from tenure.adapters.bus.fleet_view import FleetView, LeaderView
+from tenure.adapters.bus.messages import acks
+from tenure.adapters.bus.messages import wire
+from tenure.adapters.bus.messages.fleet_view import FleetView, LeaderView
 from tenure.adapters.files.directory import agent_directory
 from tenure.adapters.files.host import real_ports
 from tenure.adapters.files.lease import LeaseRuntime

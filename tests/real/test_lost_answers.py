@@ -18,10 +18,10 @@ from typing import Any
 import attrs
 import pytest
 
-from tenure.adapters.bus.endpoint_paths import endpoint_path
-from tenure.adapters.bus.envelopes import Ack, Delivery, ReplaceFollowerTarget, Request, TenureStatus
-from tenure.adapters.bus.envelopes_shared import Target
-from tenure.adapters.bus.wire import encode, parse
+from tenure.adapters.bus.endpoints.paths import endpoint_path
+from tenure.adapters.bus.messages.envelopes import Ack, Delivery, ReplaceFollowerTarget, Request, TenureStatus
+from tenure.adapters.bus.messages.envelopes_shared import Target
+from tenure.adapters.bus.messages.wire import encode, parse
 from tests.adapters.fleet.envelopes_of import asks, register, to_follower_only, works
 from tests.real.conftest import until
 from tests.real.others import Proxy, request
@@ -30,10 +30,10 @@ from tests.real.others import Proxy, request
 # thread of that moment.
 MEMBER = """
 import asyncio, sys
-from tenure.adapters.bus import acks
-from tenure.adapters.bus.envelopes_handoff import QueueOwner, Staged
-from tenure.adapters.bus.envelopes_shared import Target
-from tenure.adapters.bus.json_values import Json
+from tenure.adapters.bus.messages import acks
+from tenure.adapters.bus.messages.envelopes_handoff import QueueOwner, Staged
+from tenure.adapters.bus.messages.envelopes_shared import Target
+from tenure.adapters.bus.messages.json_values import Json
 from tenure.adapters.files.directory import agent_directory
 from tenure.adapters.fleet import member as room
 from tenure.adapters.fleet.leader.leader import Leader

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from tenure.adapters.bus.envelopes import Ack, CallApi, Forward
+from tenure.adapters.bus.messages.envelopes import Ack, CallApi, Forward
 from tenure.adapters.files.directory import agent_directory
 from tenure.adapters.files.timings import DEFAULT
 from tenure.adapters.fleet.member import Member

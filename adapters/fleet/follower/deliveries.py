@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from tenure.adapters.bus import acks
 from tenure.adapters.bus.client import Client
-from tenure.adapters.bus.envelopes import (
+from tenure.adapters.bus.messages import acks
+from tenure.adapters.bus.messages.envelopes import (
     Ack,
     Addressed,
     Forward,
     ReplaceFollowerTarget,
     Request,
 )
-from tenure.adapters.bus.ledger import Done
 from tenure.adapters.bus.peer import Peer
+from tenure.adapters.bus.serving.ledger import Done
 from tenure.adapters.errors import TenureError
 from tenure.adapters.files.timings import Timings
 from tenure.adapters.fleet.follower.receiver import Receiver

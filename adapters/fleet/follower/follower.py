@@ -17,19 +17,19 @@ from typing import Final
 
 import attrs
 
-from tenure.adapters.bus import answers
 from tenure.adapters.bus.client import Client, Retry
-from tenure.adapters.bus.endpoint_paths import endpoint_path, follower_path, leader_path
-from tenure.adapters.bus.envelopes import (
+from tenure.adapters.bus.endpoints.paths import endpoint_path, follower_path, leader_path
+from tenure.adapters.bus.messages import answers
+from tenure.adapters.bus.messages.envelopes import (
     Ack,
     Ask,
     Disconnect,
     Register,
     Registration,
 )
-from tenure.adapters.bus.fields import Malformed
-from tenure.adapters.bus.limits import Limits
-from tenure.adapters.bus.protocol import TENURE_STATUS, Incompatible, ProtocolIdentity, compatible
+from tenure.adapters.bus.messages.fields import Malformed
+from tenure.adapters.bus.messages.protocol import TENURE_STATUS, Incompatible, ProtocolIdentity, compatible
+from tenure.adapters.bus.serving.limits import Limits
 from tenure.adapters.errors import TenureError
 from tenure.adapters.files.directory import AgentDirectory, registry_key
 from tenure.adapters.files.timings import Timings

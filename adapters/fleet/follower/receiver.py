@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Final
 
 from tenure.adapters.awaiting import heard
-from tenure.adapters.bus.endpoint import Endpoint
-from tenure.adapters.bus.limits import Limits
+from tenure.adapters.bus.endpoints.endpoint import Endpoint
+from tenure.adapters.bus.serving.limits import Limits
 from tenure.adapters.errors import TenureError
 from tenure.adapters.fleet.desk import Desk, Handle
 from tenure.adapters.fleet.ending import ended_within, note_error

@@ -12,14 +12,14 @@ from typing import TypeVar
 
 import attrs
 
-from tenure.adapters.bus import answers
 from tenure.adapters.bus.client import Client
-from tenure.adapters.bus.envelopes import (
+from tenure.adapters.bus.identities import RequestIds
+from tenure.adapters.bus.messages import answers
+from tenure.adapters.bus.messages.envelopes import (
     Ack,
     Heartbeat,
     Request,
 )
-from tenure.adapters.bus.identities import RequestIds
 from tenure.adapters.files.timings import Timings
 from tenure.adapters.fleet.asking import NoAck, acknowledged, said
 from tenure.adapters.fleet.ending import note_error

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from typing import Final
 
-from tenure.adapters.bus.endpoint_paths import endpoint_path
-from tenure.adapters.bus.envelopes import Registration
+from tenure.adapters.bus.endpoints.paths import endpoint_path
+from tenure.adapters.bus.messages.envelopes import Registration
 
 ID_CHARACTERS: Final = 256
 """Of an instance, a generation, a birth."""

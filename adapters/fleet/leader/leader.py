@@ -17,14 +17,14 @@ from typing import Final
 
 import attrs
 
-from tenure.adapters.bus import acks
 from tenure.adapters.bus.client import Client
-from tenure.adapters.bus.counting import Statistics
-from tenure.adapters.bus.envelopes import Ack
-from tenure.adapters.bus.fleet_view import FleetView
-from tenure.adapters.bus.ledger import LedgerStatistics
-from tenure.adapters.bus.limits import Limits
-from tenure.adapters.bus.protocol import ProtocolIdentity
+from tenure.adapters.bus.messages import acks
+from tenure.adapters.bus.messages.envelopes import Ack
+from tenure.adapters.bus.messages.fleet_view import FleetView
+from tenure.adapters.bus.messages.protocol import ProtocolIdentity
+from tenure.adapters.bus.serving.counting import Statistics
+from tenure.adapters.bus.serving.ledger import LedgerStatistics
+from tenure.adapters.bus.serving.limits import Limits
 from tenure.adapters.errors import TenureError
 from tenure.adapters.files.directory import AgentDirectory, registry_key
 from tenure.adapters.files.timings import Timings

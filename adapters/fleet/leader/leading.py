@@ -9,12 +9,12 @@ from collections.abc import Callable, Coroutine
 import attrs
 
 from tenure.adapters.bus.client import Client
-from tenure.adapters.bus.endpoint import Endpoint
-from tenure.adapters.bus.endpoint_paths import endpoint_path, follower_path, leader_path
-from tenure.adapters.bus.fleet_view import FleetView
-from tenure.adapters.bus.ledger import RequestKey
-from tenure.adapters.bus.limits import Limits
-from tenure.adapters.bus.protocol import ProtocolIdentity
+from tenure.adapters.bus.endpoints.endpoint import Endpoint
+from tenure.adapters.bus.endpoints.paths import endpoint_path, follower_path, leader_path
+from tenure.adapters.bus.messages.fleet_view import FleetView
+from tenure.adapters.bus.messages.protocol import ProtocolIdentity
+from tenure.adapters.bus.serving.ledger import RequestKey
+from tenure.adapters.bus.serving.limits import Limits
 from tenure.adapters.errors import TenureError
 from tenure.adapters.files.directory import AgentDirectory
 from tenure.adapters.files.timings import Timings

@@ -11,9 +11,9 @@ from typing import Final
 
 import attrs
 
-from tenure.adapters.bus import acks
 from tenure.adapters.bus.client import Client
-from tenure.adapters.bus.envelopes import (
+from tenure.adapters.bus.messages import acks
+from tenure.adapters.bus.messages.envelopes import (
     Ack,
     CallApi,
     Disconnect,
@@ -26,18 +26,18 @@ from tenure.adapters.bus.envelopes import (
     RouteAgentMessage,
     TenureStatus,
 )
-from tenure.adapters.bus.envelopes_handoff import FollowerOfferQueueHandoff, LeaderOfferQueueHandoff
-from tenure.adapters.bus.envelopes_shared import Place
-from tenure.adapters.bus.fleet_view import FleetView
-from tenure.adapters.bus.ledger import Done
-from tenure.adapters.bus.peer import Peer
-from tenure.adapters.bus.protocol import (
+from tenure.adapters.bus.messages.envelopes_handoff import FollowerOfferQueueHandoff, LeaderOfferQueueHandoff
+from tenure.adapters.bus.messages.envelopes_shared import Place
+from tenure.adapters.bus.messages.fleet_view import FleetView
+from tenure.adapters.bus.messages.protocol import (
     DURABLE_FOLLOWER_ADMISSION,
     Compatible,
     Incompatible,
     ProtocolIdentity,
     compatible,
 )
+from tenure.adapters.bus.peer import Peer
+from tenure.adapters.bus.serving.ledger import Done
 from tenure.adapters.errors import TenureError
 from tenure.adapters.fleet.asking import NoAck, acknowledged
 from tenure.adapters.fleet.leader.bounds import implausible

@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 
 import attrs
 
-from tenure.adapters.bus.envelopes import Registration
+from tenure.adapters.bus.messages.envelopes import Registration
 from tenure.adapters.bus.peer import Peer
 from tenure.adapters.errors import TenureError
 from tenure.adapters.fleet.leader.book import Deposed

@@ -12,7 +12,7 @@ from typing import Protocol, runtime_checkable
 
 import attrs
 
-from tenure.adapters.bus.envelopes import Registration
+from tenure.adapters.bus.messages.envelopes import Registration
 from tenure.adapters.files.timings import Timings
 from tenure.adapters.fleet.leader.book import Book
 from tenure.adapters.fleet.leader.events import LeaderEvents

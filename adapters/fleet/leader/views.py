@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tenure.adapters.bus.fleet_view import FleetView, FollowerView, LeaderView
+from tenure.adapters.bus.messages.fleet_view import FleetView, FollowerView, LeaderView
 from tenure.adapters.fleet.identity import InstanceIdentity
 from tenure.adapters.fleet.leader.routing import Routing
 from tenure.adapters.fleet.places import wire_target

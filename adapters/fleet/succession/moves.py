@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from tenure.adapters.bus.endpoint import EndpointError
+from tenure.adapters.bus.endpoints.endpoint import EndpointError
 from tenure.adapters.errors import TenureError
 from tenure.adapters.fleet.follower.follower import Accepted, Follower, Unreachable
 from tenure.adapters.fleet.succession.course import NotTaken, Outcome, Taken

@@ -16,8 +16,8 @@ from typing import Final, Generic, TypeVar
 import attrs
 
 from tenure.adapters.awaiting import heard
-from tenure.adapters.bus.endpoint_calls import PosixCalls
-from tenure.adapters.bus.endpoint_paths import endpoint_path, leader_path
+from tenure.adapters.bus.endpoints.calls import PosixCalls
+from tenure.adapters.bus.endpoints.paths import endpoint_path, leader_path
 from tenure.adapters.errors import in_words
 from tenure.adapters.files.lease import LeaseRuntime
 from tenure.adapters.runtime.standby import Standby

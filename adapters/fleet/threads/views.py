@@ -11,8 +11,8 @@ from typing import Final, TypeVar
 
 import attrs
 
-from tenure.adapters.bus.envelopes_shared import Target as BusTarget
-from tenure.adapters.bus.fleet_view import (
+from tenure.adapters.bus.messages.envelopes_shared import Target as BusTarget
+from tenure.adapters.bus.messages.fleet_view import (
     CleanUpView,
     FleetView,
     FollowerView,

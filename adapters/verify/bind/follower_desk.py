@@ -13,11 +13,11 @@ from typing import Any, Final
 
 import attrs
 
-from tenure.adapters.bus import acks
 from tenure.adapters.bus.client import Answer, Reply, Unreachable
-from tenure.adapters.bus.envelopes import Forward, Heartbeat
+from tenure.adapters.bus.messages import acks
+from tenure.adapters.bus.messages.envelopes import Forward, Heartbeat
+from tenure.adapters.bus.messages.wire import encode
 from tenure.adapters.bus.peer import Peer
-from tenure.adapters.bus.wire import encode
 from tenure.adapters.files.directory import AgentDirectory
 from tenure.adapters.files.timings import DEFAULT
 from tenure.adapters.fleet.follower.follower import Follower

@@ -6,8 +6,8 @@ from typing import Final
 
 import attrs
 
-from tenure.adapters.bus import acks, answers
-from tenure.adapters.bus.envelopes import (
+from tenure.adapters.bus.messages import acks, answers
+from tenure.adapters.bus.messages.envelopes import (
     Ack,
     Delivery,
     Disconnect,
@@ -19,10 +19,10 @@ from tenure.adapters.bus.envelopes import (
     ResolveAgentTarget,
     Selector,
 )
-from tenure.adapters.bus.envelopes_shared import Place
-from tenure.adapters.bus.envelopes_shared import Target as WireTarget
-from tenure.adapters.bus.protocol import ProtocolIdentity
-from tenure.adapters.bus.wire import parse
+from tenure.adapters.bus.messages.envelopes_shared import Place
+from tenure.adapters.bus.messages.envelopes_shared import Target as WireTarget
+from tenure.adapters.bus.messages.protocol import ProtocolIdentity
+from tenure.adapters.bus.messages.wire import parse
 from tenure.adapters.fleet.identity import InstanceIdentity
 from tenure.adapters.fleet.wording import HELD, our_protocol
 from tenure.machines.follower_messages import Generation

@@ -13,12 +13,12 @@ from typing import Any, Final
 
 import attrs
 
-from tenure.adapters.bus import acks
 from tenure.adapters.bus.client import ONCE, Answer, Client, Reply, Retry
-from tenure.adapters.bus.envelopes import Ack, ForwardMessage
-from tenure.adapters.bus.ledger import Done
+from tenure.adapters.bus.messages import acks
+from tenure.adapters.bus.messages.envelopes import Ack, ForwardMessage
+from tenure.adapters.bus.messages.wire import encode, parse
 from tenure.adapters.bus.peer import Peer
-from tenure.adapters.bus.wire import encode, parse
+from tenure.adapters.bus.serving.ledger import Done
 from tenure.adapters.files.timings import DEFAULT
 from tenure.adapters.fleet.leader.events import LeaderEvents
 from tenure.adapters.fleet.leader.requests import Asked, Requests, Route

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import attrs
 
-from tenure.adapters.bus.envelopes import Registration
+from tenure.adapters.bus.messages.envelopes import Registration
 from tenure.adapters.bus.peer import Peer
 from tenure.adapters.files.lease import NotOwner
 from tenure.adapters.fleet.leader.book import Book

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Final
 
 import attrs
 
-from tenure.adapters.bus.ledger import Done, Ledger, body_of
+from tenure.adapters.bus.serving.ledger import Done, Ledger, body_of
 from tenure.adapters.verify.bind.binding import Binding, Move, Participant, World
 from tenure.adapters.verify.bind.bound import Bound
 from tenure.adapters.verify.bind.calls import Answer, Call, Got

@@ -9,8 +9,8 @@ import random
 from contextlib import suppress
 from typing import Final
 
-from tenure.adapters.bus.envelopes import CallApi, Delivery, ForwardMessage
-from tenure.adapters.bus.json_values import Json
+from tenure.adapters.bus.messages.envelopes import CallApi, Delivery, ForwardMessage
+from tenure.adapters.bus.messages.json_values import Json
 from tenure.adapters.errors import TenureError
 from tenure.adapters.files.directory import AgentDirectory
 from tenure.adapters.files.timings import Timings

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from tenure.adapters.bus.endpoint_paths import endpoint_path, leader_path
+from tenure.adapters.bus.endpoints.paths import endpoint_path, leader_path
 from tenure.adapters.files.directory import AgentDirectory
 from tenure.adapters.verify.real.healing import fork
 from tenure.adapters.verify.real.worker import Room

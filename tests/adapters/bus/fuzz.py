@@ -23,10 +23,10 @@ except ImportError:
     sys.exit("fuzz.py needs atheris: pip install atheris")
 
 with atheris.instrument_imports(include=["tenure.adapters.bus"]):
-    from tenure.adapters.bus import acks
-    from tenure.adapters.bus.envelopes import identity, traffic_class
-    from tenure.adapters.bus.fields import Malformed
-    from tenure.adapters.bus.wire import encode, fingerprint, parse
+    from tenure.adapters.bus.messages import acks
+    from tenure.adapters.bus.messages.envelopes import identity, traffic_class
+    from tenure.adapters.bus.messages.fields import Malformed
+    from tenure.adapters.bus.messages.wire import encode, fingerprint, parse
 
 FIXTURES = Path(__file__).parent / "fixtures"
 ODD: list[object] = [

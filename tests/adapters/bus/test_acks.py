@@ -7,13 +7,13 @@ import json
 import pytest
 from hypothesis import given
 
-from tenure.adapters.bus import acks, answers
-from tenure.adapters.bus.envelopes import Ack, Delivery, Heartbeat
-from tenure.adapters.bus.envelopes_handoff import QueueOwner, Staged
-from tenure.adapters.bus.envelopes_shared import Place, Target
-from tenure.adapters.bus.json_values import Json, JsonValue
-from tenure.adapters.bus.protocol import Incompatible, ProtocolIdentity
-from tenure.adapters.bus.wire import LINE_LIMIT, Malformed, encode, parse
+from tenure.adapters.bus.messages import acks, answers
+from tenure.adapters.bus.messages.envelopes import Ack, Delivery, Heartbeat
+from tenure.adapters.bus.messages.envelopes_handoff import QueueOwner, Staged
+from tenure.adapters.bus.messages.envelopes_shared import Place, Target
+from tenure.adapters.bus.messages.json_values import Json, JsonValue
+from tenure.adapters.bus.messages.protocol import Incompatible, ProtocolIdentity
+from tenure.adapters.bus.messages.wire import LINE_LIMIT, Malformed, encode, parse
 from tests.adapters.bus import wires
 
 REQUEST = Heartbeat(request_id="1:2:9", auth="secret", instance_id="1:2", sent_at_ms=1)

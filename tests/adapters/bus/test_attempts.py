@@ -7,7 +7,7 @@ import asyncio
 import attrs
 
 from tenure.adapters.bus.client import Client, Reply, Retry, Unreachable
-from tenure.adapters.bus.ledger import Done, Ledger, RequestKey
+from tenure.adapters.bus.serving.ledger import Done, Ledger, RequestKey
 
 
 @attrs.frozen

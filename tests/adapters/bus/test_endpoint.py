@@ -17,10 +17,10 @@ import attrs
 import pytest
 
 from tenure.adapters.bus.client import Answer, Unreachable
-from tenure.adapters.bus.endpoint import Endpoint, EndpointError, unconditionally
-from tenure.adapters.bus.endpoint_calls import PosixCalls
-from tenure.adapters.bus.endpoint_paths import endpoint_path, short_directory
-from tenure.adapters.bus.server import BusServer
+from tenure.adapters.bus.endpoints.calls import PosixCalls
+from tenure.adapters.bus.endpoints.endpoint import Endpoint, EndpointError, unconditionally
+from tenure.adapters.bus.endpoints.paths import endpoint_path, short_directory
+from tenure.adapters.bus.serving.server import BusServer
 from tests.adapters.bus.transport_room import (
     PATIENCE_S,
     SMALL,
@@ -428,7 +428,7 @@ def test_a_short_directory_that_is_not_ours_alone_is_not_used(trick: str, monkey
                 os.chmod(short, 0o700 if trick == "others" else 0o701)
             with monkeypatch.context() as patch:
                 if trick == "others":
-                    patch.setattr("tenure.adapters.bus.listening.os.getuid", lambda: 4711)
+                    patch.setattr("tenure.adapters.bus.endpoints.listening.os.getuid", lambda: 4711)
                     os.rename(short, short_directory())
                 with pytest.raises(EndpointError, match=r"pi-telegram-.*nobody else may enter"):
                     await done(new(f"{place}/{'d' * 80}/bus.sock").start())

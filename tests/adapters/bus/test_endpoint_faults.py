@@ -15,10 +15,10 @@ import attrs
 import pytest
 
 from tenure.adapters.bus.client import Answer
-from tenure.adapters.bus.endpoint import Endpoint, EndpointError
-from tenure.adapters.bus.endpoint_calls import Node, PosixCalls
-from tenure.adapters.bus.endpoint_debris import NAMELESS_MS, OLD_MS, sweep
-from tenure.adapters.bus.server import BusServer
+from tenure.adapters.bus.endpoints.calls import Node, PosixCalls
+from tenure.adapters.bus.endpoints.debris import NAMELESS_MS, OLD_MS, sweep
+from tenure.adapters.bus.endpoints.endpoint import Endpoint, EndpointError
+from tenure.adapters.bus.serving.server import BusServer
 from tenure.adapters.ports import Killed
 from tests.adapters.bus.transport_room import SMALL, Handler, ask, done, listing, parsed, run, short_place
 
@@ -259,7 +259,7 @@ def test_who_may_not_be_asked_is_not_dead(place: str, monkeypatch: pytest.Monkey
 
 def test_what_is_another_user_s_stays(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     bound(f"{place}/{private('a')}", True).close()
-    monkeypatch.setattr("tenure.adapters.bus.endpoint_debris.os.geteuid", lambda: 4711)
+    monkeypatch.setattr("tenure.adapters.bus.endpoints.debris.os.geteuid", lambda: 4711)
     assert () == sweep(Faulty(older_ms=OLD_MS), place)
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenure.adapters.bus.endpoint_paths import (
+from tenure.adapters.bus.endpoints.paths import (
     endpoint_path,
     follower_path,
     followers_directory,

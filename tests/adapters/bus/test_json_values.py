@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tenure.adapters.bus.json_values import (
+from tenure.adapters.bus.messages.json_values import (
     DEPTH_LIMIT,
     LINE_LIMIT,
     SAFE,

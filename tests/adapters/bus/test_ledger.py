@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 import pytest
 
-from tenure.adapters.bus.ledger import Done, Ledger, LedgerStatistics, RequestKey, Unexecuted, body_of
+from tenure.adapters.bus.serving.ledger import Done, Ledger, LedgerStatistics, RequestKey, Unexecuted, body_of
 from tenure.adapters.ports import Killed
 from tenure.machines.request_ledger import Kind, Outcome
 

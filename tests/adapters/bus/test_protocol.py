@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tenure.adapters.bus.envelopes import Ack
-from tenure.adapters.bus.protocol import (
+from tenure.adapters.bus.messages.envelopes import Ack
+from tenure.adapters.bus.messages.protocol import (
     CAPABILITIES_LIMIT,
     DURABLE_FOLLOWER_ADMISSION,
     QUEUE_HANDOFF,
@@ -16,7 +16,7 @@ from tenure.adapters.bus.protocol import (
     compatible,
     protocol_identity,
 )
-from tenure.adapters.bus.wire import encode, parse
+from tenure.adapters.bus.messages.wire import encode, parse
 from tenure.adapters.errors import TenureError
 
 OURS = protocol_identity("tenure 0.1.0", [TENURE_STATUS, QUEUE_HANDOFF, DURABLE_FOLLOWER_ADMISSION])

@@ -12,10 +12,10 @@ import attrs
 import pytest
 
 from tenure.adapters.bus.client import Answer, NoResponse, Unreachable
-from tenure.adapters.bus.endpoint import Endpoint
-from tenure.adapters.bus.limits import Limits
+from tenure.adapters.bus.endpoints.endpoint import Endpoint
 from tenure.adapters.bus.peer import Peer
-from tenure.adapters.bus.server import INVALID, BusServer
+from tenure.adapters.bus.serving.limits import Limits
+from tenure.adapters.bus.serving.server import INVALID, BusServer
 from tenure.adapters.ports import Killed
 from tests.adapters.bus.transport_room import (
     SMALL,

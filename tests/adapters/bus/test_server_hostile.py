@@ -17,9 +17,9 @@ import attrs
 import pytest
 
 from tenure.adapters.bus.client import Answer
-from tenure.adapters.bus.limits import Limits
 from tenure.adapters.bus.peer import Peer
-from tenure.adapters.bus.server import INVALID
+from tenure.adapters.bus.serving.limits import Limits
+from tenure.adapters.bus.serving.server import INVALID
 from tests.adapters.bus.transport_room import PATIENCE_S, SMALL, Rude, ask, done, run, serving, turns, until, wait
 
 ME, OTHER, THIRD = 100, 200, 300
@@ -38,7 +38,7 @@ class Connecting:
 @pytest.fixture
 def connecting(monkeypatch: pytest.MonkeyPatch) -> Connecting:
     who = Connecting()
-    monkeypatch.setattr("tenure.adapters.bus.door.peer_of", who)
+    monkeypatch.setattr("tenure.adapters.bus.serving.door.peer_of", who)
     return who
 
 
@@ -579,7 +579,7 @@ def test_who_keeps_the_interpreter_busy_rests_longer_than_it_took(
 ) -> None:
     """A quarter of the time at most: others' heartbeats go through between."""
     ticks = itertools.count()
-    monkeypatch.setattr("tenure.adapters.bus.reading.thread_time", lambda: next(ticks) * 0.5)
+    monkeypatch.setattr("tenure.adapters.bus.serving.reading.thread_time", lambda: next(ticks) * 0.5)
 
     async def main() -> None:
         async with serving(**EVERYBODY) as (server, path, _):
@@ -653,7 +653,7 @@ def test_without_descriptors_whoever_waits_is_refused() -> None:
 
 def test_without_even_a_spare_descriptor_it_rests(monkeypatch: pytest.MonkeyPatch) -> None:
     """A socket that cannot be accepted from stays readable, and would take every turn of the loop."""
-    monkeypatch.setattr("tenure.adapters.bus.door._spare", lambda: -1)
+    monkeypatch.setattr("tenure.adapters.bus.serving.door._spare", lambda: -1)
 
     async def main() -> None:
         async with serving() as (server, path, _):

@@ -182,7 +182,7 @@ def test_who_has_gone_keeps_no_place(connecting: Connecting) -> None:
 
 def test_who_has_gone_where_the_kernel_does_not_say_so(connecting: Connecting, monkeypatch: pytest.MonkeyPatch) -> None:
     """Then it keeps its place until what it waits for counts as hanging."""
-    monkeypatch.setattr("tenure.adapters.bus.connection.sys", SimpleNamespace(platform="darwin"))
+    monkeypatch.setattr("tenure.adapters.bus.serving.connection.sys", SimpleNamespace(platform="darwin"))
 
     async def main() -> None:
         async with serving(Hangs(), **HANGS) as (server, path, handler):

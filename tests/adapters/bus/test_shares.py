@@ -6,7 +6,7 @@ import attrs
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenure.adapters.bus.shares import Account, Room
+from tenure.adapters.bus.serving.shares import Account, Room
 
 
 class Asking:

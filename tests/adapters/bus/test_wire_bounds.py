@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tenure.adapters.bus.envelopes import (
+from tenure.adapters.bus.messages.envelopes import (
     Ack,
     Envelope,
     Heartbeat,
@@ -19,9 +19,9 @@ from tenure.adapters.bus.envelopes import (
     TenureStatus,
     identity,
 )
-from tenure.adapters.bus.envelopes_shared import Target
-from tenure.adapters.bus.json_values import dump
-from tenure.adapters.bus.wire import Malformed, parse
+from tenure.adapters.bus.messages.envelopes_shared import Target
+from tenure.adapters.bus.messages.json_values import dump
+from tenure.adapters.bus.messages.wire import Malformed, parse
 
 
 def valid(kind: str, place: int) -> dict[str, Any]:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tenure.adapters.bus.acks import INVALID, invalid
-from tenure.adapters.bus.envelopes import Ack as AckEnvelope
-from tenure.adapters.bus.envelopes import Envelope, Request
-from tenure.adapters.bus.wire import Malformed, encode, parse
+from tenure.adapters.bus.messages.acks import INVALID, invalid
+from tenure.adapters.bus.messages.envelopes import Ack as AckEnvelope
+from tenure.adapters.bus.messages.envelopes import Envelope, Request
+from tenure.adapters.bus.messages.wire import Malformed, encode, parse
 
 FILES = sorted((Path(__file__).parent / "fixtures").glob("*.toml"))
 KINDS = {kind.KIND for kind in (*Request.__args__, AckEnvelope)}

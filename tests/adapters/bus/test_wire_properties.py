@@ -9,11 +9,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tenure.adapters.bus import acks, answers
-from tenure.adapters.bus.envelopes import Envelope, Heartbeat, TenureStatus, identity, traffic_class
-from tenure.adapters.bus.fleet_view import FleetView
-from tenure.adapters.bus.json_values import JsonValue, dump, load
-from tenure.adapters.bus.wire import Malformed, encode, fingerprint, parse
+from tenure.adapters.bus.messages import acks, answers
+from tenure.adapters.bus.messages.envelopes import Envelope, Heartbeat, TenureStatus, identity, traffic_class
+from tenure.adapters.bus.messages.fleet_view import FleetView
+from tenure.adapters.bus.messages.json_values import JsonValue, dump, load
+from tenure.adapters.bus.messages.wire import Malformed, encode, fingerprint, parse
 from tests.adapters.bus import wires
 
 KINDS = sorted(wires.by_kind, key=lambda kind: kind.__name__)

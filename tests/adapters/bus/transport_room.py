@@ -12,10 +12,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Itera
 from typing import TypeVar
 
 from tenure.adapters.bus.client import Client, Reply
-from tenure.adapters.bus.endpoint import Endpoint
-from tenure.adapters.bus.limits import Limits
+from tenure.adapters.bus.endpoints.endpoint import Endpoint
 from tenure.adapters.bus.peer import Peer
-from tenure.adapters.bus.server import BusServer
+from tenure.adapters.bus.serving.limits import Limits
+from tenure.adapters.bus.serving.server import BusServer
 
 T = TypeVar("T")
 

@@ -9,13 +9,13 @@ from typing import TypeVar
 
 from hypothesis import strategies as st
 
-from tenure.adapters.bus import envelopes as e
-from tenure.adapters.bus import envelopes_handoff as h
-from tenure.adapters.bus import fleet_view as f
-from tenure.adapters.bus.envelopes_shared import Place, Target
-from tenure.adapters.bus.js_text import trimmed
-from tenure.adapters.bus.json_values import SAFE, Json, JsonValue
-from tenure.adapters.bus.protocol import ProtocolIdentity, protocol_identity
+from tenure.adapters.bus.messages import envelopes as e
+from tenure.adapters.bus.messages import envelopes_handoff as h
+from tenure.adapters.bus.messages import fleet_view as f
+from tenure.adapters.bus.messages.envelopes_shared import Place, Target
+from tenure.adapters.bus.messages.js_text import trimmed
+from tenure.adapters.bus.messages.json_values import SAFE, Json, JsonValue
+from tenure.adapters.bus.messages.protocol import ProtocolIdentity, protocol_identity
 
 T = TypeVar("T")
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tenure.adapters.bus.envelopes import (
+from tenure.adapters.bus.identities import linux_birth_id
+from tenure.adapters.bus.messages.envelopes import (
     AgentMessage,
     CallApi,
     Delivery,
@@ -22,15 +23,14 @@ from tenure.adapters.bus.envelopes import (
     RouteAgentMessage,
     Selector,
 )
-from tenure.adapters.bus.envelopes_handoff import (
+from tenure.adapters.bus.messages.envelopes_handoff import (
     AdmissionReceipt,
     ControlPayload,
     FollowerOfferQueueHandoff,
     LeaderOfferQueueHandoff,
 )
-from tenure.adapters.bus.envelopes_shared import Target
-from tenure.adapters.bus.identities import linux_birth_id
-from tenure.adapters.bus.json_values import Json
+from tenure.adapters.bus.messages.envelopes_shared import Target
+from tenure.adapters.bus.messages.json_values import Json
 from tenure.adapters.fleet.wording import our_protocol
 
 DELIVERY = Delivery(

@@ -17,9 +17,9 @@ from typing import Any, TypeVar
 import attrs
 
 from tenure.adapters.bus.client import Answer, Client
-from tenure.adapters.bus.endpoint_paths import endpoint_path, leader_path
-from tenure.adapters.bus.envelopes import Ack, Forward, Request
-from tenure.adapters.bus.wire import encode, parse
+from tenure.adapters.bus.endpoints.paths import endpoint_path, leader_path
+from tenure.adapters.bus.messages.envelopes import Ack, Forward, Request
+from tenure.adapters.bus.messages.wire import encode, parse
 from tenure.adapters.files.directory import AgentDirectory
 from tenure.adapters.files.host import real_ports
 from tenure.adapters.files.lease import NotOwner

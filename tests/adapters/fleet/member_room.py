@@ -14,7 +14,7 @@ from typing import Any
 
 import attrs
 
-from tenure.adapters.bus.endpoint_paths import endpoint_path, leader_path
+from tenure.adapters.bus.endpoints.paths import endpoint_path, leader_path
 from tenure.adapters.files.directory import AgentDirectory
 from tenure.adapters.files.host import real_ports
 from tenure.adapters.files.lease import LeaseRuntime

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tenure.adapters.bus.envelopes import Registration
+from tenure.adapters.bus.messages.envelopes import Registration
 from tenure.adapters.fleet.leader.bounds import implausible
 
 DOOR = "/run/bus.sock"

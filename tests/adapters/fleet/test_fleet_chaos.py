@@ -14,8 +14,8 @@ from pathlib import Path
 import attrs
 import pytest
 
-from tenure.adapters.bus.endpoint_paths import endpoint_path, follower_path
-from tenure.adapters.bus.envelopes import ForwardMessage, Request
+from tenure.adapters.bus.endpoints.paths import endpoint_path, follower_path
+from tenure.adapters.bus.messages.envelopes import ForwardMessage, Request
 from tenure.adapters.fleet.follower.outcomes import Accepted
 from tests.adapters.fleet.envelopes_of import asks, register, works
 from tests.adapters.fleet.fleet_room import Chief, Hand, House, Proxy, run, until

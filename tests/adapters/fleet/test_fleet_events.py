@@ -6,7 +6,7 @@ import asyncio
 import json
 from pathlib import Path
 
-from tenure.adapters.bus.envelopes import Heartbeat, TenureStatus
+from tenure.adapters.bus.messages.envelopes import Heartbeat, TenureStatus
 from tenure.adapters.fleet.follower.outcomes import Accepted
 from tenure.adapters.testing.memory import Notes
 from tenure.adapters.trace.api import MemoryRecorder

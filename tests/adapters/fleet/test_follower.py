@@ -8,10 +8,10 @@ from pathlib import Path
 import attrs
 import pytest
 
-from tenure.adapters.bus.endpoint_paths import follower_path
-from tenure.adapters.bus.envelopes import Ack, CallApi, Delivery, ForwardMessage, ReplaceFollowerTarget
-from tenure.adapters.bus.envelopes_shared import Target
-from tenure.adapters.bus.json_values import Json
+from tenure.adapters.bus.endpoints.paths import follower_path
+from tenure.adapters.bus.messages.envelopes import Ack, CallApi, Delivery, ForwardMessage, ReplaceFollowerTarget
+from tenure.adapters.bus.messages.envelopes_shared import Target
+from tenure.adapters.bus.messages.json_values import Json
 from tenure.adapters.fleet.follower.outcomes import Accepted, AskFailed, RefusedBy, Unreachable
 from tenure.adapters.fleet.wording import our_protocol
 from tenure.machines.follower_messages import Binding

@@ -8,7 +8,7 @@ from pathlib import Path
 import attrs
 import pytest
 
-from tenure.adapters.bus.endpoint_paths import endpoint_path, follower_path
+from tenure.adapters.bus.endpoints.paths import endpoint_path, follower_path
 from tenure.adapters.fleet.follower.outcomes import Accepted
 from tenure.adapters.fleet.wording import our_protocol
 from tenure.machines.follower_messages import Binding

@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 import pytest
 
-from tenure.adapters.bus.endpoint_paths import endpoint_path
+from tenure.adapters.bus.endpoints.paths import endpoint_path
 from tenure.adapters.fleet.follower.outcomes import Accepted
 from tenure.adapters.fleet.succession.watch import RegistryWatch
 from tenure.machines.entry import Entry

@@ -10,10 +10,10 @@ import attrs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tenure.adapters.bus.endpoint_paths import endpoint_path, follower_path
-from tenure.adapters.bus.envelopes import Ack, Register, Request
-from tenure.adapters.bus.protocol import compatible
-from tenure.adapters.bus.wire import encode, parse
+from tenure.adapters.bus.endpoints.paths import endpoint_path, follower_path
+from tenure.adapters.bus.messages.envelopes import Ack, Register, Request
+from tenure.adapters.bus.messages.protocol import compatible
+from tenure.adapters.bus.messages.wire import encode, parse
 from tenure.adapters.fleet.wording import our_protocol
 from tests.adapters.bus.wires import by_kind, envelopes
 from tests.adapters.fleet.fleet_room import House, joined, run

@@ -11,8 +11,8 @@ from typing import Any
 import attrs
 import pytest
 
-from tenure.adapters.bus.envelopes import Ack
-from tenure.adapters.bus.limits import Limits
+from tenure.adapters.bus.messages.envelopes import Ack
+from tenure.adapters.bus.serving.limits import Limits
 from tenure.adapters.fleet.leader.requests import Asked, Route
 from tests.adapters.fleet.envelopes_of import asks, register
 from tests.adapters.fleet.fleet_room import Hand, House, joined, run, until

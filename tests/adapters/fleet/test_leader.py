@@ -9,13 +9,13 @@ from typing import Any
 import attrs
 import pytest
 
-from tenure.adapters.bus import acks
-from tenure.adapters.bus.endpoint_paths import follower_path, leader_path
-from tenure.adapters.bus.envelopes import (
+from tenure.adapters.bus.endpoints.paths import follower_path, leader_path
+from tenure.adapters.bus.messages import acks
+from tenure.adapters.bus.messages.envelopes import (
     Ack,
     TenureStatus,
 )
-from tenure.adapters.bus.protocol import protocol_identity
+from tenure.adapters.bus.messages.protocol import protocol_identity
 from tenure.adapters.fleet.follower.outcomes import Accepted
 from tenure.adapters.fleet.leader.requests import Asked, Route
 from tenure.adapters.fleet.wording import our_protocol

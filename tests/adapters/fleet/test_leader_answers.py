@@ -10,12 +10,12 @@ from typing import Any, cast
 import attrs
 import pytest
 
-from tenure.adapters.bus import acks
-from tenure.adapters.bus.envelopes import Ack, Request
-from tenure.adapters.bus.envelopes_shared import Target
-from tenure.adapters.bus.json_values import Json
+from tenure.adapters.bus.messages import acks
+from tenure.adapters.bus.messages.envelopes import Ack, Request
+from tenure.adapters.bus.messages.envelopes_shared import Target
+from tenure.adapters.bus.messages.json_values import Json
+from tenure.adapters.bus.messages.protocol import protocol_identity
 from tenure.adapters.bus.peer import Peer
-from tenure.adapters.bus.protocol import protocol_identity
 from tenure.adapters.fleet.leader.requests import Asked, Route
 from tenure.machines.follower_messages import Binding
 from tests.adapters.fleet.envelopes_of import asks, register

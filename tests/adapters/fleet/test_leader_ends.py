@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tenure.adapters.bus import acks
-from tenure.adapters.bus.envelopes import (
+from tenure.adapters.bus.messages import acks
+from tenure.adapters.bus.messages.envelopes import (
     Ack,
     Disconnect,
     TenureStatus,

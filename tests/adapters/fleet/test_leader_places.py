@@ -10,11 +10,11 @@ from typing import Any
 import attrs
 import pytest
 
-from tenure.adapters.bus.envelopes import Register
-from tenure.adapters.bus.envelopes_shared import Target
 from tenure.adapters.bus.identities import linux_birth_id
+from tenure.adapters.bus.messages.envelopes import Register
+from tenure.adapters.bus.messages.envelopes_shared import Target
+from tenure.adapters.bus.messages.wire import encode
 from tenure.adapters.bus.peer import Peer
-from tenure.adapters.bus.wire import encode
 from tenure.adapters.fleet.follower.outcomes import Accepted
 from tenure.adapters.fleet.wording import HELD
 from tenure.adapters.trace.api import MemoryRecorder, explained

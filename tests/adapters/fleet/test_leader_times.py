@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tenure.adapters.bus.endpoint_paths import endpoint_path, follower_path
-from tenure.adapters.bus.envelopes import (
+from tenure.adapters.bus.endpoints.paths import endpoint_path, follower_path
+from tenure.adapters.bus.messages.envelopes import (
     Heartbeat,
 )
 from tenure.adapters.fleet.follower.outcomes import Accepted

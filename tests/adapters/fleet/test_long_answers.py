@@ -8,9 +8,9 @@ from typing import Any
 import attrs
 import pytest
 
-from tenure.adapters.bus import acks
-from tenure.adapters.bus.envelopes import Ack
-from tenure.adapters.bus.json_values import Json
+from tenure.adapters.bus.messages import acks
+from tenure.adapters.bus.messages.envelopes import Ack
+from tenure.adapters.bus.messages.json_values import Json
 from tenure.adapters.fleet.leader.requests import Asked, Route
 from tests.adapters.fleet.envelopes_of import asks
 from tests.adapters.fleet.fleet_room import House, joined, run

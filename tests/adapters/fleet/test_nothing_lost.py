@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tenure.adapters.bus.endpoint_paths import endpoint_path
+from tenure.adapters.bus.endpoints.paths import endpoint_path
 from tenure.adapters.fleet.ending import ended_within
 from tenure.adapters.fleet.follower.receiver import Receiver
 from tenure.adapters.fleet.roles import Left

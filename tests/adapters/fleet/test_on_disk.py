@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tenure.adapters.bus.endpoint_paths import endpoint_path, follower_path
+from tenure.adapters.bus.endpoints.paths import endpoint_path, follower_path
 from tenure.adapters.errors import TenureError
 from tests.adapters.fleet.envelopes_of import register
 from tests.adapters.fleet.fleet_room import House, joined, run, until

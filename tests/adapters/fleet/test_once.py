@@ -8,9 +8,9 @@ from pathlib import Path
 import attrs
 import pytest
 
-from tenure.adapters.bus import acks
-from tenure.adapters.bus.endpoint_paths import follower_path
-from tenure.adapters.bus.envelopes import Ack, AckError, CallApi, ReplaceFollowerTarget
+from tenure.adapters.bus.endpoints.paths import follower_path
+from tenure.adapters.bus.messages import acks
+from tenure.adapters.bus.messages.envelopes import Ack, AckError, CallApi, ReplaceFollowerTarget
 from tenure.adapters.fleet.leader.requests import Asked, Route
 from tests.adapters.fleet.envelopes_of import asks, register, to_follower_only, works
 from tests.adapters.fleet.fleet_room import House, joined, run, until

@@ -9,9 +9,9 @@ from typing import Any
 import attrs
 import pytest
 
-from tenure.adapters.bus import acks
 from tenure.adapters.bus.client import ONCE, Retry
-from tenure.adapters.bus.envelopes import Ack
+from tenure.adapters.bus.messages import acks
+from tenure.adapters.bus.messages.envelopes import Ack
 from tenure.adapters.fleet.leader.requests import Asked, Route
 from tenure.adapters.fleet.leader.routing import PORT_SHARE
 from tests.adapters.fleet.envelopes_of import asks, register, works

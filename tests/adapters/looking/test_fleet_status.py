@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenure.adapters.bus import acks, wire
 from tenure.adapters.bus.client import ONCE, TIMEOUT, Answer, Client, NoResponse, Reply, Retry, Unreachable
-from tenure.adapters.bus.envelopes import TenureStatus
-from tenure.adapters.bus.envelopes_shared import Target as BusTarget
-from tenure.adapters.bus.fleet_view import (
+from tenure.adapters.bus.messages import acks, wire
+from tenure.adapters.bus.messages.envelopes import TenureStatus
+from tenure.adapters.bus.messages.envelopes_shared import Target as BusTarget
+from tenure.adapters.bus.messages.fleet_view import (
     CleanUpView,
     FleetView,
     FollowerView,

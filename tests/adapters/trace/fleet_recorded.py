@@ -12,8 +12,8 @@ from typing import Any
 
 import attrs
 
-from tenure.adapters.bus.envelopes import Delivery, ForwardMessage
-from tenure.adapters.bus.json_values import Json
+from tenure.adapters.bus.messages.envelopes import Delivery, ForwardMessage
+from tenure.adapters.bus.messages.json_values import Json
 from tenure.adapters.ports import Ports
 from tenure.adapters.trace.api import MemoryRecorder
 from tenure.adapters.trace.lines import Event

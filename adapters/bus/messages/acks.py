@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from tenure.adapters.bus.envelopes import Ack, AckCode, AckError, Delivery, Request
-from tenure.adapters.bus.envelopes_handoff import Staged
-from tenure.adapters.bus.envelopes_shared import Place, Target
-from tenure.adapters.bus.fields import Malformed
-from tenure.adapters.bus.fleet_view import FleetView
-from tenure.adapters.bus.fleet_view_json import render_fleet
-from tenure.adapters.bus.json_values import Json, plain
-from tenure.adapters.bus.protocol import Incompatible, ProtocolIdentity
-from tenure.adapters.bus.rendering import Members, present, render_staged, render_target
+from tenure.adapters.bus.messages.envelopes import Ack, AckCode, AckError, Delivery, Request
+from tenure.adapters.bus.messages.envelopes_handoff import Staged
+from tenure.adapters.bus.messages.envelopes_shared import Place, Target
+from tenure.adapters.bus.messages.fields import Malformed
+from tenure.adapters.bus.messages.fleet_view import FleetView
+from tenure.adapters.bus.messages.fleet_view_json import render_fleet
+from tenure.adapters.bus.messages.json_values import Json, plain
+from tenure.adapters.bus.messages.protocol import Incompatible, ProtocolIdentity
+from tenure.adapters.bus.messages.rendering import Members, present, render_staged, render_target
 from tenure.adapters.errors import printable
 
 INVALID: Final = "invalid"

@@ -19,10 +19,10 @@ from types import TracebackType
 from typing import Final, Protocol, TypeVar
 
 from tenure.adapters.awaiting import heard, to_its_end
-from tenure.adapters.bus.endpoint_calls import EndpointCalls, PosixCalls
-from tenure.adapters.bus.endpoint_paths import endpoint_path
-from tenure.adapters.bus.limits import Limits
-from tenure.adapters.bus.listening import EndpointError, Listening
+from tenure.adapters.bus.endpoints.calls import EndpointCalls, PosixCalls
+from tenure.adapters.bus.endpoints.listening import EndpointError, Listening
+from tenure.adapters.bus.endpoints.paths import endpoint_path
+from tenure.adapters.bus.serving.limits import Limits
 
 __all__ = ["LEGACY_STEP_MS", "LEGACY_WAIT_MS", "Endpoint", "EndpointError", "Publish", "Serving", "unconditionally"]
 

@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 import attrs
 
-from tenure.adapters.bus.js_text import trimmed, utf16_length
+from tenure.adapters.bus.messages.js_text import trimmed, utf16_length
 from tenure.adapters.errors import TenureError
 
 VERSION: Final = 1

@@ -18,7 +18,7 @@ from typing import Final, Generic, Literal, TypeVar
 import attrs
 
 from tenure.adapters.awaiting import heard
-from tenure.adapters.bus.ledger_answers import KEPT_BYTES, SMALL_BYTES, Answers, Dropped
+from tenure.adapters.bus.serving.ledger_answers import KEPT_BYTES, SMALL_BYTES, Answers, Dropped
 from tenure.machines.chart import Refused, step
 from tenure.machines.request_ledger import (
     LEDGER_ENTRIES,

@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Final, Generic, Protocol, TypeVar
 
-from tenure.adapters.bus.counting import Counters
-from tenure.adapters.bus.limits import Limits
 from tenure.adapters.bus.peer import Peer, peer_of
-from tenure.adapters.bus.shares import Account
+from tenure.adapters.bus.serving.counting import Counters
+from tenure.adapters.bus.serving.limits import Limits
+from tenure.adapters.bus.serving.shares import Account
 
 _ACCEPTS_PER_TURN: Final = 64
 _EXHAUSTED: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tenure.adapters.bus.envelopes import (
+from tenure.adapters.bus.messages.envelopes import (
     Ack,
     AckError,
     CallApi,
@@ -25,7 +25,7 @@ from tenure.adapters.bus.envelopes import (
     RouteAgentMessage,
     TenureStatus,
 )
-from tenure.adapters.bus.envelopes_handoff import (
+from tenure.adapters.bus.messages.envelopes_handoff import (
     AdmissionReceipt,
     FollowerOfferQueueHandoff,
     HandoffPayload,
@@ -36,8 +36,8 @@ from tenure.adapters.bus.envelopes_handoff import (
     TextContent,
     TransportStamp,
 )
-from tenure.adapters.bus.envelopes_shared import Target
-from tenure.adapters.bus.protocol import ProtocolIdentity
+from tenure.adapters.bus.messages.envelopes_shared import Target
+from tenure.adapters.bus.messages.protocol import ProtocolIdentity
 
 Members = Mapping[str, object]
 """An object for `json_values.dump`."""

@@ -11,7 +11,7 @@ from typing import Final
 
 import attrs
 
-from tenure.adapters.bus.json_values import SAFE, Json, JsonValue
+from tenure.adapters.bus.messages.json_values import SAFE, Json, JsonValue
 from tenure.machines.identity import Number
 
 _LETTER: Final = re.compile("[A-Z]")

@@ -10,9 +10,9 @@ from typing import Final
 
 import attrs
 
-from tenure.adapters.bus.endpoint_calls import EndpointCalls
-from tenure.adapters.bus.endpoint_debris import sweep
-from tenure.adapters.bus.endpoint_paths import short_directory
+from tenure.adapters.bus.endpoints.calls import EndpointCalls
+from tenure.adapters.bus.endpoints.debris import sweep
+from tenure.adapters.bus.endpoints.paths import short_directory
 from tenure.adapters.errors import TenureError
 
 ADDRESS_BYTES: Final = 103

@@ -16,10 +16,10 @@ import sys
 from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from tenure.adapters.bus.peer import Peer
-from tenure.adapters.bus.shares import Account
+from tenure.adapters.bus.serving.shares import Account
 
 if TYPE_CHECKING:
-    from tenure.adapters.bus.server import BusServer
+    from tenure.adapters.bus.serving.server import BusServer
 
 E = TypeVar("E")
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from tenure.adapters.bus.envelopes import Ack
-from tenure.adapters.bus.envelopes_handoff import QueueOwner, Staged
-from tenure.adapters.bus.envelopes_shared import Place, Target
-from tenure.adapters.bus.fields import Fields, Malformed, Wrong
-from tenure.adapters.bus.fleet_view import FleetView
-from tenure.adapters.bus.fleet_view_json import read_fleet
-from tenure.adapters.bus.parsing_shared import target_or_none
+from tenure.adapters.bus.messages.envelopes import Ack
+from tenure.adapters.bus.messages.envelopes_handoff import QueueOwner, Staged
+from tenure.adapters.bus.messages.envelopes_shared import Place, Target
+from tenure.adapters.bus.messages.fields import Fields, Malformed, Wrong
+from tenure.adapters.bus.messages.fleet_view import FleetView
+from tenure.adapters.bus.messages.fleet_view_json import read_fleet
+from tenure.adapters.bus.messages.parsing_shared import target_or_none
 
 T = TypeVar("T")
 

@@ -19,14 +19,14 @@ from collections.abc import Awaitable, Callable
 from typing import Final, Generic, TypeVar
 
 from tenure.adapters.awaiting import heard
-from tenure.adapters.bus.connection import Connection
-from tenure.adapters.bus.counting import Counters, Statistics
-from tenure.adapters.bus.door import Door
-from tenure.adapters.bus.limits import Limits
 from tenure.adapters.bus.peer import Peer
-from tenure.adapters.bus.reading import Reader
-from tenure.adapters.bus.shares import Account, Room
-from tenure.adapters.bus.under_way import UnderWay
+from tenure.adapters.bus.serving.connection import Connection
+from tenure.adapters.bus.serving.counting import Counters, Statistics
+from tenure.adapters.bus.serving.door import Door
+from tenure.adapters.bus.serving.limits import Limits
+from tenure.adapters.bus.serving.reading import Reader
+from tenure.adapters.bus.serving.shares import Account, Room
+from tenure.adapters.bus.serving.under_way import UnderWay
 
 E = TypeVar("E")
 

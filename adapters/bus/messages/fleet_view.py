@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import attrs
 
-from tenure.adapters.bus.envelopes_shared import Target
+from tenure.adapters.bus.messages.envelopes_shared import Target
 
 
 @attrs.frozen(kw_only=True)

@@ -5,9 +5,9 @@ Reading is strict about what there has to be, and knows nothing of what a later 
 
 from __future__ import annotations
 
-from tenure.adapters.bus.envelopes_shared import Target
-from tenure.adapters.bus.fields import Fields
-from tenure.adapters.bus.fleet_view import (
+from tenure.adapters.bus.messages.envelopes_shared import Target
+from tenure.adapters.bus.messages.fields import Fields
+from tenure.adapters.bus.messages.fleet_view import (
     CleanUpView,
     FleetView,
     FollowerView,
@@ -15,8 +15,8 @@ from tenure.adapters.bus.fleet_view import (
     PendingView,
     ReservationView,
 )
-from tenure.adapters.bus.parsing_shared import target_or_none
-from tenure.adapters.bus.rendering import Members, present, render_target
+from tenure.adapters.bus.messages.parsing_shared import target_or_none
+from tenure.adapters.bus.messages.rendering import Members, present, render_target
 
 
 def render_fleet(view: FleetView) -> Members:

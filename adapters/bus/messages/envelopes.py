@@ -11,11 +11,11 @@ from typing import ClassVar, Literal
 
 import attrs
 
-from tenure.adapters.bus.envelopes_handoff import FollowerOfferQueueHandoff, LeaderOfferQueueHandoff
-from tenure.adapters.bus.envelopes_shared import Envelope as _Envelope
-from tenure.adapters.bus.envelopes_shared import Target
-from tenure.adapters.bus.json_values import Json
-from tenure.adapters.bus.protocol import ProtocolIdentity
+from tenure.adapters.bus.messages.envelopes_handoff import FollowerOfferQueueHandoff, LeaderOfferQueueHandoff
+from tenure.adapters.bus.messages.envelopes_shared import Envelope as _Envelope
+from tenure.adapters.bus.messages.envelopes_shared import Target
+from tenure.adapters.bus.messages.json_values import Json
+from tenure.adapters.bus.messages.protocol import ProtocolIdentity
 from tenure.machines.identity import Number
 
 BatchPosition = Literal["comment", "forward"]
@@ -52,7 +52,7 @@ class Registration:
 
 @attrs.frozen(kw_only=True)
 class Register(_Envelope):
-    """A follower wants a live route. The acknowledgement has a flat target (`tenure.adapters.bus.answers.Place`)."""
+    """A follower wants a live route. The acknowledgement has a flat target (`answers.Place`)."""
 
     KIND: ClassVar[str] = "follower.register"
 
@@ -208,7 +208,7 @@ class ReplaceFollowerTarget(_Envelope):
 
 @attrs.frozen(kw_only=True)
 class TenureStatus(_Envelope):
-    """Ours: somebody looks at the fleet. The acknowledgement has a `tenure.adapters.bus.fleet_view.FleetView`.
+    """Ours: somebody looks at the fleet. The acknowledgement has a `tenure.adapters.bus.messages.fleet_view.FleetView`.
     `instance_id` is absent where the asker is no member. A leader of the other system answers that it knows no such
     kind."""
 

@@ -1,6 +1,6 @@
 """The offers of a queued item to another instance, and what is offered (bus.md a, e).
 
-The payload is checked as a whole when it is read: `tenure.adapters.bus.parsing_handoff`.
+The payload is checked as a whole when it is read: `tenure.adapters.bus.messages.parsing_handoff`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import ClassVar, Final, Literal
 
 import attrs
 
-from tenure.adapters.bus.envelopes_shared import Envelope, Target
+from tenure.adapters.bus.messages.envelopes_shared import Envelope, Target
 from tenure.machines.identity import Number
 
 PAYLOAD_LIMIT: Final = 8 * 2**20

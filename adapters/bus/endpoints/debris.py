@@ -18,7 +18,7 @@ from contextlib import suppress
 from itertools import islice
 from typing import Final
 
-from tenure.adapters.bus.endpoint_calls import EndpointCalls, Node
+from tenure.adapters.bus.endpoints.calls import EndpointCalls, Node
 
 OLD_MS: Final = 60_000
 """Younger debris is left alone: its process may be between two calls."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Final, Literal
 
-from tenure.adapters.bus.envelopes_handoff import (
+from tenure.adapters.bus.messages.envelopes_handoff import (
     DONOR_ID_LIMIT,
     PAYLOAD_LIMIT,
     RECEIPTS_LIMIT,
@@ -23,11 +23,11 @@ from tenure.adapters.bus.envelopes_handoff import (
     TextContent,
     TransportStamp,
 )
-from tenure.adapters.bus.envelopes_shared import Target
-from tenure.adapters.bus.fields import Fields
-from tenure.adapters.bus.js_text import trimmed, utf16_length
-from tenure.adapters.bus.json_values import dump_bytes
-from tenure.adapters.bus.parsing_shared import target_or_none
+from tenure.adapters.bus.messages.envelopes_shared import Target
+from tenure.adapters.bus.messages.fields import Fields
+from tenure.adapters.bus.messages.js_text import trimmed, utf16_length
+from tenure.adapters.bus.messages.json_values import dump_bytes
+from tenure.adapters.bus.messages.parsing_shared import target_or_none
 
 _LANES: Final[dict[str, QueueLane]] = {"control": "control", "priority": "priority", "default": "default"}
 _CONTROLS: Final[dict[str, Literal["status", "model"]]] = {"status": "status", "model": "model"}

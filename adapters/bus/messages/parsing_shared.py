@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tenure.adapters.bus.envelopes_shared import Target
-from tenure.adapters.bus.fields import integer_of
-from tenure.adapters.bus.json_values import JsonValue
+from tenure.adapters.bus.messages.envelopes_shared import Target
+from tenure.adapters.bus.messages.fields import integer_of
+from tenure.adapters.bus.messages.json_values import JsonValue
 
 
 def target_or_none(value: JsonValue) -> Target | None:

@@ -8,11 +8,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from tenure.adapters.awaiting import heard
-from tenure.adapters.bus.counting import Counters
-from tenure.adapters.bus.limits import Limits
+from tenure.adapters.bus.serving.counting import Counters
+from tenure.adapters.bus.serving.limits import Limits
 
 if TYPE_CHECKING:
-    from tenure.adapters.bus.connection import Connection
+    from tenure.adapters.bus.serving.connection import Connection
 
 E = TypeVar("E")
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from typing import Final, get_args
 
-from tenure.adapters.bus.envelopes import (
+from tenure.adapters.bus.messages.envelopes import (
     Ack,
     AckCode,
     AckError,
@@ -34,14 +34,14 @@ from tenure.adapters.bus.envelopes import (
     Selector,
     TenureStatus,
 )
-from tenure.adapters.bus.envelopes_handoff import FollowerOfferQueueHandoff, LeaderOfferQueueHandoff
-from tenure.adapters.bus.envelopes_shared import Target
-from tenure.adapters.bus.fields import Fields, Wrong
-from tenure.adapters.bus.js_text import trimmed, utf16_length
-from tenure.adapters.bus.json_values import Json
-from tenure.adapters.bus.parsing_handoff import offer_of_follower, offer_of_leader
-from tenure.adapters.bus.parsing_shared import target_or_none
-from tenure.adapters.bus.protocol import BUILD_LIMIT, CAPABILITIES_LIMIT, ProtocolIdentity, is_capability
+from tenure.adapters.bus.messages.envelopes_handoff import FollowerOfferQueueHandoff, LeaderOfferQueueHandoff
+from tenure.adapters.bus.messages.envelopes_shared import Target
+from tenure.adapters.bus.messages.fields import Fields, Wrong
+from tenure.adapters.bus.messages.js_text import trimmed, utf16_length
+from tenure.adapters.bus.messages.json_values import Json
+from tenure.adapters.bus.messages.parsing_handoff import offer_of_follower, offer_of_leader
+from tenure.adapters.bus.messages.parsing_shared import target_or_none
+from tenure.adapters.bus.messages.protocol import BUILD_LIMIT, CAPABILITIES_LIMIT, ProtocolIdentity, is_capability
 
 _DELIVERY_ID: Final = re.compile("telegram-follower-v1-[0-9a-f]{64}")
 _CODES: Final[dict[str, AckCode]] = {code: code for code in get_args(AckCode)}

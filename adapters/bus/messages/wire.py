@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 from typing import Final
 
-from tenure.adapters.bus.envelopes import Envelope
-from tenure.adapters.bus.fields import Fields, Malformed, Wrong
-from tenure.adapters.bus.json_values import LINE_LIMIT, BadJson, dump_bytes, load
-from tenure.adapters.bus.parsing import read_envelope
-from tenure.adapters.bus.rendering import render_envelope
+from tenure.adapters.bus.messages.envelopes import Envelope
+from tenure.adapters.bus.messages.fields import Fields, Malformed, Wrong
+from tenure.adapters.bus.messages.json_values import LINE_LIMIT, BadJson, dump_bytes, load
+from tenure.adapters.bus.messages.parsing import read_envelope
+from tenure.adapters.bus.messages.rendering import render_envelope
 
 __all__ = ["LINE_LIMIT", "Malformed", "encode", "fingerprint", "parse"]
 
