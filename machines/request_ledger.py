@@ -5,9 +5,9 @@ patience. Its key (who asks, and the request id: an *idempotence key*) has an en
 it is executed at most once: whoever repeats it joins the execution, or gets what it has come to.
 
 An answer is kept only where it is worth keeping. A failure that may be retried is forgotten when it is told (L13); an
-outcome that nobody knows is kept, as a success is. The acknowledgement of a registration is worth nothing when the
-registration is over: it is not said again, and nothing is executed again either (L14). What finds no room in the ledger
-is refused, but a heartbeat is executed without a record: twice is as good as once (L20).
+outcome that nobody knows is kept, as a success is. An acknowledgement is worth nothing when the registration is over
+that came of it, or that it was asked for under: it is not said again, and nothing is executed again either (L14). What
+finds no room in the ledger is refused, but a heartbeat is executed without a record: twice is as good as once (L20).
 
 A machine stands for one key. How many entries there are, and whether a registration stands, arrive in its messages.
 """
@@ -26,14 +26,14 @@ LEDGER_ENTRIES: Final = 4_096
 """How many requests a server remembers."""
 
 Kind = Literal["register", "heartbeat", "other"]
-"""What a request is to the ledger. register: its acknowledgement says that something stands, which may end. heartbeat:
-executed twice it does no harm."""
+"""What a request is to the ledger. heartbeat: executed twice it does no harm. register: what stands under it begins
+with it."""
 Outcome = Literal["done", "refused", "failed", "unknown"]
 """What an execution has come to. done: it has had its effect. refused: for good, without effect. failed: without
 effect, and it may be retried. unknown: nobody can tell whether it had an effect, as after an unexpected error."""
 Reason = Literal["collision", "overloaded", "over", "stopped"]
 """Why a request is refused here. collision: its key belongs to another body. over: what its execution had acknowledged
-stands no more. stopped: the server has stopped."""
+stands no more, or was asked for under what does not. stopped: the server has stopped."""
 
 
 @attrs.frozen(cache_hash=True)
@@ -42,15 +42,14 @@ class Entry:
 
     limit: int
     body: str = ""
-    kind: Kind = "other"
     outcome: Outcome | None = None
 
 
 @attrs.frozen(cache_hash=True)
 class Ask:
     """A request with this key came in. `body`: what tells it from others with the same key. `held`, `settled`: how many
-    entries the ledger has, and how many of them are over, so that they can make room. `stands`: what a registration
-    with this key has brought about is current."""
+    entries the ledger has, and how many of them are over, so that they can make room. `stands`: its ground is current,
+    the registration that came of it or that it names, and the leader of both leads."""
 
     event: ClassVar[str] = "ask"
     body: str
@@ -183,9 +182,10 @@ class RequestLedgerChart(StateMachine):
     @staticmethod
     @guard(Law.LATE_IS_NOTHING)
     def still_stands(data: Entry, message: Ask) -> bool:
-        """Late is nothing: an acknowledgement is worth as much as what it acknowledged. Without it a follower believes
-        in a registration that is over (L14)."""
-        return data.kind != "register" or data.outcome != "done" or message.stands
+        """Late is nothing: an acknowledgement is worth as much as what it acknowledged, or was asked for under. Without
+        it a follower believes in a registration that is over (L14), a request of an old generation is answered as if it
+        were of this one, and a leader that was deposed goes on saying what it said."""
+        return data.outcome != "done" or message.stands
 
     @staticmethod
     @permit(Law.LATE_IS_NOTHING)
@@ -208,7 +208,7 @@ class RequestLedgerChart(StateMachine):
         # Nothing settled is there to make room only where `has_room` is off.
         full = message.held >= data.limit and message.settled > 0
         room: tuple[Output, ...] = (MakeRoom(),) if full else ()
-        return Entry(data.limit, message.body, message.kind), (*room, Execute())
+        return Entry(data.limit, message.body), (*room, Execute())
 
     @staticmethod
     def execute_alone(data: Entry, message: Ask) -> Taken:

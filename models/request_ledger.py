@@ -151,8 +151,7 @@ class RequestLedger(World[State]):
         """What the machine of `k` answers, or None for a refusal."""
         line = state.ledger[k]
         outcome = None if line.outcome == "none" else line.outcome
-        body, kind = (str(line.body), self.kinds[k]) if line.body else ("", "other")
-        entry = Entry(self.config.limit, body, kind, outcome)  # type: ignore[arg-type]
+        entry = Entry(self.config.limit, str(line.body or ""), outcome)  # type: ignore[arg-type]
         return taken(self.step(self.table, line.phase, entry, message))
 
     def _looked(self, state: State, c: str) -> Step[Entry, Output] | None:
@@ -237,7 +236,11 @@ class RequestLedger(World[State]):
             after = attrs.evolve(state, budget=state.budget - cost)
             if had and self.kinds[k] != "heartbeat":
                 after = attrs.evolve(after, effects=state.effects.set(k, min(2, state.effects[k] + 1)))
-            yield attrs.evolve(after, stands=frozenset({k})) if had and self.kinds[k] == "register" else after
+            yield attrs.evolve(after, stands=self.after(state.stands, k)) if had else after
+
+    def after(self, stands: frozenset[str], k: str) -> frozenset[str]:
+        """The keys whose ground is current when `k` has had its effect."""
+        return frozenset({k}) if self.kinds[k] == "register" else stands | {k}
 
     # -- what befalls it --------------------------------------------------------------------------------------------
 
@@ -327,7 +330,7 @@ class RequestLedger(World[State]):
 
     def _ack_still_stands(self, before: State, after: State) -> bool:
         heard = self._heard(before, after, ("done",))
-        return all(self.kinds[was.key] != "register" or was.key in after.stands for _, was in heard)
+        return all(was.key in after.stands for _, was in heard)
 
 
 def _line(done: Step[Entry, Output]) -> Line:

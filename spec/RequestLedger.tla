@@ -32,7 +32,7 @@ VARIABLES
     evicted,    \* the keys that gave way
     running,    \* the keys whose recorded execution is under way
     effects,    \* effects[k]: how often k has had its effect; two is as bad as three, heartbeats are not counted
-    stands,     \* the registrations that are current
+    stands,     \* the keys whose ground is current: the registration that came of it, or that it was executed under
     client,     \* client[c]: what it asks, and what it was told last
     budget      \* faults and commands left
 
@@ -114,9 +114,8 @@ Collide(c) ==
     /\ Answer(c, "collision")
     /\ UNCHANGED <<ledger, settled, evicted, running, effects, stands, budget>>
 
-(* Late is nothing: an acknowledgement is worth as much as what it acknowledged. *)
-StillStands(c) ==
-    Guard("still_stands", Key(c) \notin Registers \/ Of(c).outcome # "done" \/ Key(c) \in stands)
+(* Late is nothing: an acknowledgement is worth as much as what it acknowledged, or was asked for under. *)
+StillStands(c) == Guard("still_stands", Of(c).outcome # "done" \/ Key(c) \in stands)
 
 Replay(c) ==
     /\ Entry(c, "kept") /\ SameBody(c) /\ StillStands(c)
@@ -139,7 +138,7 @@ Does(k, outcome) ==
         /\ outcome = "done" => done
         /\ outcome \in {"refused", "failed"} => ~done
         /\ effects' = IF done /\ k \notin Beats /\ effects[k] < 2 THEN [effects EXCEPT ![k] = @ + 1] ELSE effects
-        /\ stands' = IF done /\ k \in Registers THEN {k} ELSE stands
+        /\ stands' = IF ~done THEN stands ELSE IF k \in Registers THEN {k} ELSE stands \cup {k}
 Costs(outcome) == IF outcome \in {"done", "refused"} THEN UNCHANGED budget ELSE Spend
 
 (* Unknown: forgotten is only what certainly had no effect.  Late is nothing: and that is forgotten. *)
@@ -178,7 +177,8 @@ Leave(c) ==
         /\ running' = IF cut THEN running \ {Key(c)} ELSE running
     /\ UNCHANGED <<ledger, settled, evicted, effects, stands>>
 
-(* A registration ends: it was silent for too long, another has replaced it, it has disconnected. *)
+(* A registration ends: it was silent for too long, another has replaced it, it has disconnected, or its leader leads *)
+(* no more.                                                                                                           *)
 Prune ==
     /\ stands # {} /\ Spend
     /\ stands' = {}
@@ -231,7 +231,7 @@ Spec == Init /\ [][Next]_vars /\ Fairness
 TypeOK ==
     /\ ledger \in [Keys -> [phase : {"absent", "executing", "kept", "stopped"}, body : {0} \cup Bodies,
                             outcome : {"none"} \cup Outcomes]]
-    /\ settled \in Seq(Keys) /\ evicted \subseteq Keys /\ running \subseteq Keys /\ stands \subseteq Registers
+    /\ settled \in Seq(Keys) /\ evicted \subseteq Keys /\ running \subseteq Keys /\ stands \subseteq Keys
     /\ effects \in [Keys -> 0..2]
     /\ client \in [Clients -> [phase : {"idle", "asked", "joined", "alone"}, key : Keys \cup {"none"},
                                body : {0} \cup Bodies, answer : {"none"} \cup Outcomes \cup Reasons]]
@@ -255,8 +255,8 @@ SameBodyOnly ==
 (* A failure that may be retried is told to those who waited for it, and to nobody who asks anew. *)
 FailureIsForgotten_L13 == [][\A c \in Clients : Hears(c, {"failed"}) => ~At(c, "asked")]_vars
 
-(* Nobody is told that a registration stands which does not. *)
-AckStillStands_L14 == [][\A c \in Clients : Hears(c, {"done"}) /\ Key(c) \in Registers => Key(c) \in stands']_vars
+(* Nobody is told that a registration stands which does not, nor what was done under one that is over. *)
+AckStillStands_L14 == [][\A c \in Clients : Hears(c, {"done"}) => Key(c) \in stands']_vars
 
 (* Whoever asks is answered, or has gone. *)
 EventuallyAnswered == \A c \in Clients : ~At(c, "idle") ~> At(c, "idle")

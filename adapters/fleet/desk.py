@@ -11,7 +11,16 @@ from collections.abc import Awaitable, Callable
 
 from tenure.adapters.bus.identities import same_secret
 from tenure.adapters.bus.messages import acks
-from tenure.adapters.bus.messages.envelopes import Ack, Envelope, Heartbeat, Register, Request, TenureStatus, identity
+from tenure.adapters.bus.messages.envelopes import (
+    Ack,
+    Envelope,
+    Heartbeat,
+    Register,
+    Request,
+    TenureStatus,
+    ground,
+    identity,
+)
 from tenure.adapters.bus.messages.fields import Malformed
 from tenure.adapters.bus.messages.wire import encode, fingerprint, parse
 from tenure.adapters.bus.peer import Peer
@@ -38,7 +47,8 @@ class Desk:
         stands: Callable[[RequestKey], bool] = lambda key: True,
         limits: Limits | None = None,
     ) -> None:
-        """`secret` is what requests have to bring now; None: nobody has it. `stands`: as for the ledger."""
+        """`secret` is what requests have to bring now; None: nobody has it. `stands`: as for the ledger, of what the
+        key rests on."""
         self._ports = ports
         self._secret = secret
         self._handle = handle
@@ -67,7 +77,7 @@ class Desk:
         if not same_secret(self._secret(), envelope.auth):
             tell(self._ports, "bus", "unauthorized", kind=envelope.KIND, peer=str(peer))
             return encode(acks.unauthorized(envelope))
-        key = RequestKey(envelope.auth, identity(envelope), envelope.request_id)
+        key = _key(envelope)
         request = envelope
 
         async def execute() -> Done[bytes]:
@@ -92,6 +102,16 @@ def _kind(request: Request) -> Kind:
     return "heartbeat" if isinstance(request, Heartbeat) else "other"
 
 
+def _key(request: Request) -> RequestKey:
+    return RequestKey(
+        request.auth,
+        identity(request),
+        request.request_id,
+        ground(request),
+        repeatable=isinstance(request, Register | Heartbeat),
+    )
+
+
 def _urgent(envelope: Envelope | Malformed) -> bool:
     """A leader with much to do lives, and so do its followers: their heartbeats wait for nothing."""
     return isinstance(envelope, Heartbeat)
@@ -105,7 +125,7 @@ def _refusal(key: RequestKey, why: Unexecuted) -> Ack:
         case "overloaded":
             return acks.overloaded(request)
         case "over":
-            return acks.stale_generation(request)
+            return acks.stale_generation(request) if key.repeatable else acks.ground_gone(request)
         case "stopped":
             return acks.refused(request, "this endpoint ends: read the owner registry again")
         case "broken":

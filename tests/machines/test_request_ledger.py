@@ -104,13 +104,14 @@ def test_another_body_under_the_same_key_collides(before: tuple[Happening, ...])
         ("register", "done", False, Refuse("over")),
         ("register", "refused", False, Replay()),
         ("register", "unknown", False, Replay()),
-        ("heartbeat", "done", False, Replay()),
-        ("other", "done", False, Replay()),
+        ("heartbeat", "done", True, Replay()),
+        ("heartbeat", "done", False, Refuse("over")),
+        ("other", "done", True, Replay()),
+        ("other", "done", False, Refuse("over")),
+        ("other", "unknown", False, Replay()),
     ],
 )
-def test_only_the_acknowledgement_of_a_registration_has_to_stand(
-    kind: Kind, outcome: Outcome, stands: bool, output: Output
-) -> None:
+def test_what_a_success_rests_on_has_to_stand(kind: Kind, outcome: Outcome, stands: bool, output: Output) -> None:
     """L14: it is refused as over, and not executed again."""
     again = attrs.evolve(ASK, kind=kind, stands=stands)
 

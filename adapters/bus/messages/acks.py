@@ -115,6 +115,12 @@ def answer_dropped(request: Request) -> Ack:
     return _coded(request, "commit-unknown", "executed before; its answer was too long to be kept: do not repeat it")
 
 
+def ground_gone(request: Request) -> Ack:
+    """The request was executed before, under a registration that is over now, or by a leader that leads no more: what
+    came of it is not said under another one, and it is not done again."""
+    return _coded(request, "commit-unknown", "executed before, under a registration that is over: do not repeat it")
+
+
 def resolved(request: Request, target: Target) -> Ack:
     """Where the other agent's thread is."""
     return _done(request, render_target(target) or {})

@@ -261,6 +261,28 @@ def identity(envelope: Envelope) -> str:
     return envelope.recipient_instance_id if isinstance(envelope, Addressed) else envelope.instance_id
 
 
+@attrs.frozen
+class Ground:
+    """The registration that a request rests on: the one that came of it, or that it names. `ended`: what was answered
+    is that it has ended."""
+
+    instance: str
+    generation: str | None
+    ended: bool = False
+
+
+def ground(request: Request) -> Ground | None:
+    """What a request rests on; None for a look."""
+    match request:
+        case Register():
+            return Ground(request.registration.instance_id, request.registration.registration_generation)
+        case TenureStatus():
+            return None
+    if isinstance(request, Addressed):
+        return Ground(request.recipient_instance_id, request.recipient_registration_generation)
+    return Ground(request.instance_id, request.registration_generation, isinstance(request, Disconnect))
+
+
 def traffic_class(envelope: Envelope) -> TrafficClass:
     """What must be known before it is handled: ``bootstrap`` needs no registration, ``generation-fenced`` the exact
     one, ``looking`` none; a ``response`` is never a request (bus.md a)."""

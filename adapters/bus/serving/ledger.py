@@ -18,6 +18,7 @@ from typing import Final, Generic, Literal, TypeVar
 import attrs
 
 from tenure.adapters.awaiting import heard
+from tenure.adapters.bus.messages.envelopes import Ground
 from tenure.adapters.bus.serving.ledger_answers import KEPT_BYTES, SMALL_BYTES, Answers, Dropped
 from tenure.machines.chart import Refused, step
 from tenure.machines.request_ledger import (
@@ -56,11 +57,15 @@ executed, and what it was answered is not kept any more."""
 
 @attrs.frozen
 class RequestKey:
-    """An idempotence key: the secret that came with the request, who asks, and the request id."""
+    """An idempotence key: the secret that came with the request, who asks, and the request id. What the request rests
+    on goes along and is no part of it: `ground`, its registration, None where it names none; `repeatable`: executed
+    twice it does no harm."""
 
     auth: str | None
     identity: str
     request_id: str
+    ground: Ground | None = attrs.field(default=None, eq=False)
+    repeatable: bool = attrs.field(default=False, eq=False)
 
 
 @attrs.frozen
@@ -148,8 +153,8 @@ class Ledger(Generic[K, A]):
 
     `refusal(key, why)` makes the acknowledgement of a request that was not executed, or whose execution has broken, or
     whose answer was dropped. `size`: the bytes of an acknowledgement; of those that are longer than `small_bytes` the
-    oldest are dropped as soon as all of them together have more than `kept_bytes`.
-    `still_stands(key)` says whether the registration that `key` asked for is current in the registry; it is asked for
+    oldest are dropped as soon as all of them together have more than `kept_bytes`. `still_stands(key)` says whether
+    what the request of `key` rests on is current, the registration that came of it or that it names; it is asked for
     every request, so it should be quick. `on_error` hears of an execution that raised. None of the three may raise.
     """
 

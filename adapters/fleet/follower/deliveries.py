@@ -14,7 +14,7 @@ from tenure.adapters.bus.messages.envelopes import (
     Request,
 )
 from tenure.adapters.bus.peer import Peer
-from tenure.adapters.bus.serving.ledger import Done
+from tenure.adapters.bus.serving.ledger import Done, RequestKey
 from tenure.adapters.errors import TenureError
 from tenure.adapters.files.timings import Timings
 from tenure.adapters.fleet.follower.receiver import Receiver
@@ -23,7 +23,7 @@ from tenure.adapters.fleet.identity import InstanceIdentity
 from tenure.adapters.fleet.places import spelled
 from tenure.adapters.ports import Ports
 from tenure.machines import follower_messages as own
-from tenure.machines.chart import Refused, step
+from tenure.machines.chart import Refused, Step, step
 from tenure.machines.follower import FOLLOWER
 from tenure.machines.follower_messages import Binding
 
@@ -56,6 +56,15 @@ class FollowerWork(FollowerSteps):
     def _active_secret(self) -> str | None:
         return None if self._link is None else self._link.secret
 
+    def _stands(self, key: RequestKey) -> bool:
+        """Whether what the request of `key` is addressed to is what we are now."""
+        named = key.ground
+        return named is not None and isinstance(self._judged(named.instance, named.generation, self._number), Step)
+
+    def _judged(self, instance: str, generation: str | None, number: int) -> Step[own.Memory, own.Output] | Refused:
+        """What the machine says to work for that registration; nothing is changed."""
+        return step(FOLLOWER, self.phase, self.data, own.Deliver(instance, generation, number))
+
     async def _take(self, request: Request, peer: Peer) -> Done[Ack]:
         if not isinstance(request, Addressed):
             return _refused(acks.not_handled(request))
@@ -68,7 +77,7 @@ class FollowerWork(FollowerSteps):
             return Done(acks.done(request), "done")
         self._number += 1
         number = self._number
-        admitted = step(FOLLOWER, self.phase, self.data, own.Deliver(instance, generation, number))
+        admitted = self._judged(instance, generation, number)
         if isinstance(admitted, Refused):
             return _refused(_no(request, admitted))
         if not isinstance(request, Forward):

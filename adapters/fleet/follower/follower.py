@@ -77,7 +77,9 @@ class Follower(FollowerWork):
         if one does). `deliver`: without it deliveries are refused. `limits` are those of the own endpoint."""
         key = registry_key(profile)
         path = follower_path(directory, key, identity.instance_id)
-        receiver = Receiver(ports, path, secret=self._active_secret, handle=self._take, limits=limits)
+        receiver = Receiver(
+            ports, path, secret=self._active_secret, handle=self._take, stands=self._stands, limits=limits
+        )
         super().__init__(
             ports,
             identity,

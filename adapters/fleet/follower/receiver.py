@@ -8,6 +8,7 @@ from typing import Final
 
 from tenure.adapters.awaiting import heard
 from tenure.adapters.bus.endpoints.endpoint import Endpoint
+from tenure.adapters.bus.serving.ledger import RequestKey
 from tenure.adapters.bus.serving.limits import Limits
 from tenure.adapters.errors import TenureError
 from tenure.adapters.fleet.desk import Desk, Handle
@@ -28,10 +29,11 @@ class Receiver:
         *,
         secret: Callable[[], str | None],
         handle: Handle,
+        stands: Callable[[RequestKey], bool],
         limits: Limits | None = None,
     ) -> None:
         self._ports = ports
-        self._desk = Desk(ports, secret=secret, handle=handle, limits=limits)
+        self._desk = Desk(ports, secret=secret, handle=handle, stands=stands, limits=limits)
         self._endpoint = Endpoint(path, self._desk.server)
         self.path = self._endpoint.path
         """Where it is found, mapped if it was too long: who connects may have another directory for temporary files."""

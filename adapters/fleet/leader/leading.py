@@ -194,7 +194,7 @@ class Leading:
             raise Deposed(f"this process leads under epoch {epoch} now, not {self.epoch}; nothing was done")
 
     def _stands(self, key: RequestKey) -> bool:
-        return self.routing.stands(key.identity, key.request_id)
+        return self.routing.leads() and (key.ground is None or self.routing.stands(key.ground))
 
     # -- on time ------------------------------------------------------------------------------------------------------
 

@@ -141,7 +141,6 @@ class Requests:
         try:
             answer = await self._routing.register(
                 registration,
-                request.request_id,
                 peer,
                 compatible=isinstance(judged, Compatible),
                 capable=self._capable(registration.protocol),

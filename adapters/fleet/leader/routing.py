@@ -62,7 +62,6 @@ class Routing(RoutingSteps):
     async def register(
         self,
         registration: Registration,
-        request_id: str,
         peer: Peer,
         *,
         compatible: bool,
@@ -97,7 +96,7 @@ class Routing(RoutingSteps):
         if isinstance(answer, Refused):
             return _no(answer)
         provision, word = begun[0]
-        live = Live(registration, request_id, self._ports.clock.wall_ms())
+        live = Live(registration, self._ports.clock.wall_ms())
         try:
             return await self._provision(provision, live, claim, word, peer)
         except BaseException:

@@ -12,7 +12,7 @@ from typing import Protocol, runtime_checkable
 
 import attrs
 
-from tenure.adapters.bus.messages.envelopes import Registration
+from tenure.adapters.bus.messages.envelopes import Ground, Registration
 from tenure.adapters.files.timings import Timings
 from tenure.adapters.fleet.leader.book import Book
 from tenure.adapters.fleet.leader.events import LeaderEvents
@@ -44,7 +44,6 @@ class Live:
     """What the machine does not need of a live registration."""
 
     registration: Registration
-    request_id: str
     connected_ms: int
 
 
@@ -188,13 +187,11 @@ class RoutingSteps:
         answer = self.offer(own.Forward(instance, generation, self._epoch(), self.now(), self._number))
         return answer if isinstance(answer, Refused) else self._entry(instance)
 
-    def stands(self, instance: str, request_id: str) -> bool:
-        """Whether the registration that this request brought about is current (L14)."""
-        live = self.live.get(instance)
-        if live is None or live.request_id != request_id:
-            return False
-        generation = live.registration.registration_generation
-        return isinstance(self.offer(own.Replay(instance, generation)), Step)
+    def stands(self, ground: Ground) -> bool:
+        """Whether that registration is current (L14); of one that has ended, whether no other has followed."""
+        if ground.ended:
+            return self.data.entry(ground.instance) is None
+        return isinstance(self.offer(own.Replay(ground.instance, ground.generation)), Step)
 
     def prune(self) -> tuple[Entry, ...]:
         """Whoever is silent for too long is out of the routes: these."""

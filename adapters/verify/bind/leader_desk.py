@@ -15,7 +15,7 @@ import attrs
 
 from tenure.adapters.bus.client import ONCE, Answer, Client, Reply, Retry
 from tenure.adapters.bus.messages import acks
-from tenure.adapters.bus.messages.envelopes import Ack, ForwardMessage
+from tenure.adapters.bus.messages.envelopes import Ack, ForwardMessage, Ground
 from tenure.adapters.bus.messages.wire import encode, parse
 from tenure.adapters.bus.peer import Peer
 from tenure.adapters.bus.serving.ledger import Done
@@ -151,7 +151,7 @@ class LeaderDesk:
 
     def _replay(self, m: Msg, again: bool) -> None:
         """It was acknowledged before: the ledger asks whether that is true yet."""
-        stands = self.routing.stands(m.who, str(m.gen))
+        stands = self.routing.stands(Ground(m.who, str(m.gen)))
         said = Msg("registered", m.who, m.gen, self.name, m.session, target=m.target if stands else 0, ok=stands)
         self.notes.say(said, m, again)
 

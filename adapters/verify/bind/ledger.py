@@ -219,10 +219,12 @@ class LedgerBinding(Binding[State]):
 
     def _ends(self, world: World, what: str, who: str, key: str) -> Iterable[tuple[Answer, World, int]]:
         """The ends of an execution of `key`."""
-        registered = attrs.evolve(world, extra=frozenset({key})) if self.bound.kinds[key] == "register" else world
+        stands = world.extra
+        assert isinstance(stands, frozenset)
+        had = attrs.evolve(world, extra=self.bound.after(stands, key))
         for outcome in OUTCOMES:
             cost = 0 if outcome in ("done", "refused") else 1
-            for after in {"done": (registered,), "unknown": (world, registered)}.get(outcome, (world,)):
+            for after in {"done": (had,), "unknown": (world, had)}.get(outcome, (world,)):
                 yield Got((what, who, outcome)), after, cost
         if self.setting.raises:
             yield Got((what, who, None)), world, 1

@@ -37,7 +37,13 @@ def test_healing_that_raises(house: House, monkeypatch: pytest.MonkeyPatch) -> N
     """It is noted, and healing goes on with the next heartbeat."""
 
     async def story() -> None:
-        receiver = Receiver(house.ports(1), endpoint_path(f"{house.path}.x"), secret=lambda: None, handle=faulty)  # type: ignore[arg-type]
+        receiver = Receiver(
+            house.ports(1),
+            endpoint_path(f"{house.path}.x"),
+            secret=lambda: None,
+            handle=faulty,
+            stands=lambda key: True,
+        )  # type: ignore[arg-type]
         await receiver.start()
         endpoint = receiver._endpoint
         with monkeypatch.context() as patch:
@@ -57,7 +63,13 @@ def test_a_start_that_is_stopped(house: House) -> None:
 
     async def story() -> None:
         for waits in (False, True):
-            receiver = Receiver(house.ports(1), endpoint_path(f"{house.path}.x"), secret=lambda: None, handle=faulty)  # type: ignore[arg-type]
+            receiver = Receiver(
+                house.ports(1),
+                endpoint_path(f"{house.path}.x"),
+                secret=lambda: None,
+                handle=faulty,
+                stands=lambda key: True,
+            )  # type: ignore[arg-type]
             starting = asyncio.ensure_future(receiver.start())
             await until(lambda: receiver._starting is not None)  # noqa: B023
             if not waits:

@@ -11,6 +11,7 @@ import pytest
 from tenure.adapters.bus.endpoints.paths import follower_path
 from tenure.adapters.bus.messages import acks
 from tenure.adapters.bus.messages.envelopes import Ack, AckError, CallApi, ReplaceFollowerTarget
+from tenure.adapters.fleet.follower.outcomes import Accepted
 from tenure.adapters.fleet.leader.requests import Asked, Route
 from tests.adapters.fleet.envelopes_of import asks, register, to_follower_only, works
 from tests.adapters.fleet.fleet_room import House, joined, run, until
@@ -104,5 +105,77 @@ def test_a_registration_that_is_over_is_not_acknowledged_again(house: House) -> 
             house.clock.advance(house.times.prune_ms + 1)
             await until(lambda: not chief.routes())
             assert not (await chief.send(second)).ok
+
+    run(story())
+
+
+REPEATED = {"heartbeat": 0, "goodbye": 1, "ask": 2}
+
+
+@pytest.mark.parametrize("which", ["register", *REPEATED])
+def test_who_leads_no_more_repeats_no_answer(house: House, which: str) -> None:
+    """A leader that was deposed answers nobody as one, not even what it has answered before; what it has done is not
+    called undone."""
+
+    async def serve(request: Asked, route: Route) -> Ack:
+        return acks.done(request)
+
+    async def story() -> None:
+        async with house:
+            chief = await house.led(serve=serve)
+            registered = register("101:1:1")
+            assert (await chief.send(registered)).ok
+            request = registered if which == "register" else asks("101:1:1")[REPEATED[which]]
+            assert (await chief.send(request)).ok
+            chief.own.epoch = None
+            again = await chief.send(request)
+            assert not again.ok
+            once = which in ("ask", "goodbye")
+            assert ("commit-unknown" if once else None) == (again.error and again.error.code)
+
+    run(story())
+
+
+@pytest.mark.parametrize("which", list(REPEATED))
+def test_what_was_answered_under_an_old_generation_is_refused_now(house: House, which: str) -> None:
+    """A request of an old generation is refused, whatever its kind, also where it was answered while that was the
+    live one; and it is not executed again."""
+    served: list[str] = []
+
+    async def serve(request: Asked, route: Route) -> Ack:
+        served.append(request.request_id)
+        return acks.done(request)
+
+    async def story() -> None:
+        async with house:
+            chief = await house.led(serve=serve)
+            assert (await chief.send(register("101:1:1"))).ok
+            request = asks("101:1:1")[REPEATED[which]]
+            assert (await chief.send(request)).ok
+            assert (await chief.send(request)).ok
+            assert (await chief.send(register("101:1:2"))).ok
+            assert not (await chief.send(request)).ok
+            assert served == ([request.request_id] if which == "ask" else [])
+
+    run(story())
+
+
+def test_work_of_an_old_generation_is_not_receipted_again(house: House) -> None:
+    """Nor taken again: the follower is another registration now."""
+
+    async def story() -> None:
+        async with house:
+            chief = await house.led()
+            hand = await joined(house, chief)
+            path = follower_path(house.directory, "default", "101:1")
+            named = attrs.evolve(works(str(hand.follower.generation))[0], auth=chief.secret)
+            assert (await house.raw(named, path)).ok
+            hand.follower.leave()
+            assert isinstance(await hand.follower.register(chief.entry(), None), Accepted)
+            again = await house.raw(named, path)
+            assert not again.ok
+            assert again.error is not None
+            assert again.error.code == "commit-unknown"
+            assert len(hand.taken) == 1
 
     run(story())
