@@ -109,8 +109,8 @@ class FollowerChart(StateMachine):
     )  # fmt: skip
 
     ask = registered.to(registered, on="send_ask")
-    deliver = registered.to(registered, cond=["addressed_to_me", "route_is_mine"], on="admit")
-    replace_target = registered.to(registered, cond=["addressed_to_me", "route_is_mine"], on="retarget")
+    deliver = registered.to(registered, cond=["addressed_to_me", "route_is_mine", "host_serves"], on="admit")
+    replace_target = registered.to(registered, cond=["addressed_to_me", "route_is_mine", "host_serves"], on="retarget")
     stop = stopped.from_(idle, registering, registered, disconnecting, on="end")
 
     # -- guards -------------------------------------------------------------------------------------------------------
@@ -205,6 +205,13 @@ class FollowerChart(StateMachine):
         """Fence: work names the registration under which it was decided, and it is mine. Without it what was decided
         for an earlier one is done under this one (I1, B08, B10)."""
         return message.generation is not None and message.generation == data.generation
+
+    @staticmethod
+    @guard(Law.LATE_IS_NOTHING)
+    def host_serves(data: Memory, message: Deliver | ReplaceTarget) -> bool:
+        """Late is nothing: work is for a host that is there. Without it work is acknowledged after the session that
+        would have done it has ended (bus.md a, FOLLOWER SERVER ORDER)."""
+        return data.session != 0
 
     # -- effects ------------------------------------------------------------------------------------------------------
 

@@ -78,6 +78,7 @@ def _config(
 
 CONFIGS: Mapping[str, Config] = {
     "channel": _config("lose late repeat goodbye", 2, beating="a"),
+    "host": _config("host work move", 2),
     "asks": _config("session late leave ask bare work move", 2),
     "intents": _config("goodbye leave fail session", 3),
     "deposed": _config("depose goodbye leave", 3),
@@ -136,6 +137,7 @@ class FollowerRegistration(World[State]):
             Action("HearGone", self._hear_gone, each),
             Action("Return", self._return, each),
             Action("Session", self._session, each),
+            Action("Host", self._host, each),
             Action("Leave", self._leave, each),
             Action("Ask", self._ask, both),
             Action("Deliver", self._deliver, each),
@@ -313,14 +315,21 @@ class FollowerRegistration(World[State]):
                 yield draft.state()
 
     def _session(self, state: State, p: str) -> Iterable[State]:
-        message = own.SessionChanged(3 - state.node[p].session)
-        budget = self._spend(state, "session")
+        session = state.outside[p].session
+        return () if session == 0 else self._serves(state, p, "session", 3 - session)
+
+    def _host(self, state: State, p: str) -> Iterable[State]:
+        return self._serves(state, p, "host", int(state.outside[p].session == 0))
+
+    def _serves(self, state: State, p: str, cause: str, session: int) -> Iterable[State]:
+        message = own.SessionChanged(session)
+        budget = self._spend(state, cause)
         if not self._up_for(state, p, message) or budget is None:
             return ()
         draft = Draft(state, budget)
         self._take(draft, p, message)
         around = draft.outside[p]
-        draft.outside = draft.outside.set(p, Outside(around.up, around.lead, 3 - around.session, around.calls))
+        draft.outside = draft.outside.set(p, Outside(around.up, around.lead, session, around.calls))
         return (draft.state(),)
 
     def _leave(self, state: State, p: str) -> Iterable[State]:
@@ -365,6 +374,7 @@ class FollowerRegistration(World[State]):
                 takes = isinstance(self._told(p, attrs.evolve(node, phase="registered"), message), Step)
             current = m.who == p and node.phase == "registered" and m.gen == node.generation
             draft.harmed("strayed", takes and not current)
+            draft.harmed("nobody home", takes and state.outside[p].session == 0)
             yield draft.state()
 
     # -- a leader -----------------------------------------------------------------------------------------------------
@@ -727,6 +737,7 @@ class FollowerRegistration(World[State]):
             "LateIsInert_I5": lambda s: "late" not in s.harm,
             "LateIsInert_I6": lambda s: "piled" not in s.harm,
             "LateIsInert_I12": lambda s: "two calls" not in s.harm,
+            "RouteIsCurrent_Host": lambda s: "nobody home" not in s.harm,
             "LateIsInert_L25": lambda s: "dead session" not in s.harm,
             "LateIsInert_B19": lambda s: "ghost" not in s.harm,
         }

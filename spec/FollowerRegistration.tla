@@ -74,6 +74,7 @@ Next ==
     \/ \E p \in Instances : HearGone(p)
     \/ \E p \in Instances : Return(p)
     \/ \E p \in Instances : Session(p)
+    \/ \E p \in Instances : Host(p)
     \/ \E p \in Instances : Leave(p)
     \/ \E p \in Instances, bare \in BOOLEAN : Ask(p, bare)
     \/ \E p \in Instances : Deliver(p)
@@ -118,7 +119,7 @@ Spec == Init /\ [][Next]_vars /\ Fairness
 Phases == {"idle", "registering", "registered", "disconnecting", "stopped"}
 TypeOK ==
     /\ \A p \in Instances :
-          /\ node[p].phase \in Phases /\ node[p].session \in {1, 2} /\ node[p].target \in 0..12
+          /\ node[p].phase \in Phases /\ node[p].session \in 0..2 /\ node[p].target \in 0..12
           /\ node[p].acknowledged = (node[p].phase \in {"registered", "disconnecting"})
           /\ (node[p].generation = 0) = (node[p].phase \in {"idle", "stopped"})
           /\ outside[p].up \in {"no", "yes", "gone", "dead"} /\ outside[p].lead \in Leaders \cup {"none"}
@@ -127,6 +128,8 @@ TypeOK ==
 
 (* Work is taken by the instance that holds the registration under which it was decided, and by no other. *)
 RouteIsCurrent_I1 == "strayed" \notin harm
+(* Work is taken where a host context is there to do it. *)
+RouteIsCurrent_Host == "nobody home" \notin harm
 (* What is asked is done for the registration that stands. *)
 RouteIsCurrent_I1_asked == "acted" \notin harm
 (* A change begins under the epoch of the moment, and a route is written under the epoch that began it. *)
@@ -145,7 +148,7 @@ RouteIsCurrent_L14 == "echo" \notin harm
 RouteIsCurrent_L0 == "taken" \notin harm
 RouteIsCurrent_Silence == "silenced" \notin harm
 RouteIsCurrent ==
-    /\ [](RouteIsCurrent_I1 /\ RouteIsCurrent_I1_asked /\ RouteIsCurrent_I9 /\ RouteIsCurrent_V3_I10)
+    /\ [](RouteIsCurrent_I1 /\ RouteIsCurrent_Host /\ RouteIsCurrent_I1_asked /\ RouteIsCurrent_I9 /\ RouteIsCurrent_V3_I10)
     /\ [](RouteIsCurrent_L14 /\ RouteIsCurrent_L0 /\ RouteIsCurrent_Silence) /\ RouteIsCurrent_I3
 
 (* A member has one route, a thread has one holder. *)

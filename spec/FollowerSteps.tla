@@ -179,15 +179,17 @@ Return(p) ==
         /\ Calls(p, outside[p].calls \ {c})
     /\ UNCHANGED <<leader, net>>
 
-(* The host context is replaced: a registration that is under way ends there and then. *)
-Session(p) ==
-    /\ Up(p) /\ Spend("session")
-    /\ LET n == [node[p] EXCEPT !.session = 3 - @] IN
+(* The host context is replaced, or ends (0), or is there again: a registration that is under way ends there and then; *)
+(* one that is held stays.                                                                                             *)
+Serves(p, session) ==
+    /\ LET n == [node[p] EXCEPT !.session = session] IN
        To(p, IF n.phase # "registering" THEN n
              ELSE IF Permit("session_ends_registration", TRUE) THEN [Free(n) EXCEPT !.abandoned = n.generation]
              ELSE node[p])
-    /\ outside' = [outside EXCEPT ![p].session = 3 - @]
+    /\ outside' = [outside EXCEPT ![p].session = session]
     /\ UNCHANGED <<leader, net, harm>>
+Session(p) == Up(p) /\ outside[p].session # 0 /\ Spend("session") /\ Serves(p, 3 - outside[p].session)
+Host(p) == Up(p) /\ Spend("host") /\ Serves(p, IF outside[p].session = 0 THEN 1 ELSE 0)
 
 (* An election is near: the registration is given up without a word. *)
 Leave(p) ==
@@ -215,9 +217,11 @@ Deliver(p) ==
         /\ IF m.who = p THEN UNCHANGED budget ELSE Spend("astray")
         /\ LET n == node[p]
                mine == Guard("addressed_to_me", m.who = p) /\ Guard("route_is_mine", m.gen = n.generation)
-               takes == (n.phase = "registered" \/ Early(n, m)) /\ mine
+               takes == (n.phase = "registered" \/ Early(n, m)) /\ mine /\ Guard("host_serves", n.session # 0)
            IN  /\ To(p, IF takes /\ m.kind = "moved" THEN [n EXCEPT !.target = m.target] ELSE n)
-               /\ Harmed("strayed", takes /\ ~(m.who = p /\ n.phase = "registered" /\ m.gen = n.generation))
+               /\ harm' = harm
+                    \cup (IF takes /\ ~(m.who = p /\ n.phase = "registered" /\ m.gen = n.generation) THEN {"strayed"} ELSE {})
+                    \cup (IF takes /\ outside[p].session = 0 THEN {"nobody home"} ELSE {})
         /\ net' = net \ {m}
     /\ UNCHANGED <<leader, outside>>
 =============================================================================

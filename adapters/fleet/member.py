@@ -179,12 +179,11 @@ class Member:
 
     def serve_session(self, session: int) -> None:
         """The session of the host was replaced inside this process: `session` is served from now on, 0 for none. A
-        registration under way is begun again for it; a registration that is held is kept (bus.md b, row 13). Raises
-        TenureError for a number that is none."""
+        registration under way is begun again for it; a registration that is held is kept, but takes work only while
+        one is served (bus.md a; b, row 13). Raises TenureError for a number that is none."""
         if session < 0:
             raise TenureError(f"session {session}: give a positive number, or 0 for none")
-        if session != 0:
-            self.follower.set_session(session)
+        self.follower.set_session(session)
         self.course.serve_session(session)
 
     @property

@@ -228,6 +228,7 @@ FOLLOWERS: dict[str, tuple[Callable[[Patch], None], str]] = {
     "is gone when nobody confirmed it": (_without("goodbye_confirmed"), "channel"),
     "registers a session that is over": (_without("session_ends_registration"), "asks"),
     "takes what another registration was sent": (_without("route_is_mine"), "asks"),
+    "takes work that nobody is there to do": (_without("host_serves"), "host"),
     "has no key of its own": (_without("own_key_when_held"), "shell"),
     "does not use its own key": (_gives_up_once_held, "shell"),
     "asks for its shell's key again": (_says(profile_key="manual:1:start:1"), "shell"),

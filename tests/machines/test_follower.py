@@ -82,6 +82,15 @@ def test_b08_b10_work_names_the_registration_that_is_mine() -> None:
     assert refused(Deliver("17:2000", "g1", 4), *REGISTERED) == ("addressed_to_me",)
 
 
+def test_without_a_session_there_is_nobody_to_work() -> None:
+    """The registration stays, and takes work again when a session is served."""
+    empty = (*REGISTERED, SessionChanged(0))
+    assert refused(Deliver(ME, "g1", 4), *empty) == ("host_serves",)
+    assert refused(ReplaceTarget(ME, "g1", "7/9"), *empty) == ("host_serves",)
+    assert refused(Deliver(ME, "g0", 4), *empty) == ("route_is_mine",)
+    assert told(*empty, SessionChanged(3), Deliver(ME, "g1", 4)).outputs == (Admit(4),)
+
+
 @pytest.mark.parametrize("before", [(), (Register("g1"),), (*REGISTERED, Leave()), (*REGISTERED, Disconnect())])
 def test_b11_who_is_not_registered_takes_nothing_and_asks_nothing(before: tuple[Happening, ...]) -> None:
     """B11, B28: before the acknowledgement, after a loss, on the way out: refused here, before anything is sent."""

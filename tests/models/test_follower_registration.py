@@ -62,6 +62,7 @@ SCENARIOS = {
         ["Provisioned", "HearRegister", "Provisioned"],
     ),
     "L24-refused-for-ever": ("own_key_when_held", "EventuallyRegistered_V1", "shell", ["HearRegister", "HearAnswer"]),
+    "work-for-nobody": ("host_serves", "RouteIsCurrent_Host", "host", ["HearAnswer", "Host", "Deliver"]),
     "L25-dead-session": ("session_ends_registration", "LateIsInert_L25", "all", ["Register", "Session", "HearAnswer"]),
     "V3-cut-off": ("silent_too_long", "RouteIsCurrent_V3_I10", "claim", ["Provisioned", "Prune"]),
     "B59-deposed-deletes": ("clean_up_is_fenced", "RouteIsCurrent_L0", "deposed", ["Depose", "Provisioned", "Delete"]),

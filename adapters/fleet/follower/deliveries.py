@@ -100,5 +100,9 @@ def _refused(ack: Ack) -> Done[Ack]:
 
 
 def _no(request: Request, why: Refused) -> Ack:
-    """A delivery is not for this registration."""
-    return acks.not_for_me(request) if "addressed_to_me" in why.guards else acks.stale_generation(request)
+    """A delivery is not for this registration, or there is nobody to do it."""
+    if "addressed_to_me" in why.guards:
+        return acks.not_for_me(request)
+    if "host_serves" in why.guards:
+        return acks.refused(request, "no session is served here now: try again later")
+    return acks.stale_generation(request)

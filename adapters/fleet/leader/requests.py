@@ -136,13 +136,14 @@ class Requests:
     async def _register(self, request: Register, peer: Peer) -> Done[Ack]:
         registration = request.registration
         judged = compatible(self._protocol, registration.protocol)
-        if wrong := implausible(registration, self._endpoint, self._instance):
+        fits = isinstance(judged, Compatible)  # first of all: who does not fit is told nothing but that
+        if fits and (wrong := implausible(registration, self._endpoint, self._instance)):
             return _no(acks.register_refused(request, self._protocol, wrong))
         try:
             answer = await self._routing.register(
                 registration,
                 peer,
-                compatible=isinstance(judged, Compatible),
+                compatible=fits,
                 capable=self._capable(registration.protocol),
             )
         except TenureError as error:

@@ -47,11 +47,10 @@ class Registered:
 
 @attrs.frozen
 class No:
-    """Not done. `guards`: of a refusal before anything was begun; `held`: another live process has it."""
+    """Not done. `guards`: of a refusal before anything was begun."""
 
     text: str
     guards: tuple[str, ...] = ()
-    held: bool = False
 
 
 class Routing(RoutingSteps):
@@ -69,8 +68,8 @@ class Routing(RoutingSteps):
     ) -> Registered | No:
         """Decide, provision, write, publish. May take as long as provisioning does."""
         key = registration.profile_key or f"manual:{registration.instance_id}"
-        if key == self._own_key:
-            return No(f"{key}: {HELD}: the leader", held=True)
+        if compatible and key == self._own_key:
+            return No(f"{key}: {HELD}: the leader")
         claim = await self.witness.claim(registration, peer)
         begun: list[tuple[own.Provision, str]] = []
 
@@ -142,7 +141,7 @@ class Routing(RoutingSteps):
             return _no(answer)
         for output in answer.outputs:
             if isinstance(output, own.Reject):
-                return No(output.error or HELD, held=output.held)
+                return No(output.error or HELD)
         return No("the leader ends: read the owner registry again")
 
     # -- goodbyes and clean-ups ---------------------------------------------------------------------------------------
@@ -309,4 +308,4 @@ def _collect(answer: Answer, found: list[own.CleanUp]) -> Answer:
 
 def _no(refused: Refused) -> No:
     held = "profile_not_held" in refused.guards
-    return No(HELD if held else "refused", refused.guards, held)
+    return No(HELD if held else "refused", refused.guards)

@@ -171,7 +171,7 @@ class FollowerDesk:
 
     def _deliver(self, m: Msg, mine: bool) -> None:
         """Work, or news of another thread, as its endpoint passes it on: only with the secret of the leader that the
-        registration is with. `mine`: it is for the registration that stands."""
+        registration is with. `mine`: it is for the registration that stands, and a session is served."""
         self.taken = 0
         if self.follower._active_secret() == wire.secret(m.lead):
             link = self.follower._link

@@ -32,7 +32,7 @@ class FollowerBinding(RegistrationBinding):
     constants: ClassVar[tuple[type, ...]] = (FollowerDesk, FollowerRegistration, Config, Follower)
     ours: ClassVar[frozenset[str]] = frozenset(
         {"Register", "HearAnswer", "Beat", "HearBeat", "Disconnect", "HearGone", "Return", "Session", "Leave", "Ask"}
-        | {"Deliver", "Crash", "Reload"}
+        | {"Host", "Deliver", "Crash", "Reload"}
     )
 
     def __init__(self, config: Config, off: Collection[str] = ()) -> None:
@@ -83,10 +83,10 @@ class FollowerBinding(RegistrationBinding):
                 yield ("cancel", at), state, 1
         if "ask" in causes:
             yield ("ask",), state, 1
-        if "session" in causes:
-            session = 3 - around.session
-            changed = Outside(around.up, around.lead, session, around.calls)
-            yield ("session", session), attrs.evolve(state, outside=state.outside.set(name, changed)), 1
+        for cause, session in (("session", 3 - around.session), ("host", int(around.session == 0))):
+            if cause in causes:
+                changed = Outside(around.up, around.lead, session, around.calls)
+                yield ("session", session), attrs.evolve(state, outside=state.outside.set(name, changed)), 1
         if "crash" in causes:
             yield ("stop",), _ended(state, name, "dead"), 1
         if "reload" in causes and name == "a" and state.outside["b"].up == "no":
@@ -118,7 +118,8 @@ class FollowerBinding(RegistrationBinding):
             astray = m.who != name
             if astray and "astray" not in self.config.causes:
                 continue
-            mine = not astray and node.phase == "registered" and m.gen == node.generation
+            serves = state.outside[name].session != 0
+            mine = not astray and node.phase == "registered" and m.gen == node.generation and serves
             yield ("deliver", m, mine), attrs.evolve(state, net=state.net - {m}), int(astray)
 
     def told(self, name: str, step: Any, state: State) -> State:

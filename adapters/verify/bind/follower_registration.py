@@ -42,6 +42,7 @@ BOUND: Final[Mapping[str, Bound]] = {
     "follower-ends": _follower(400, _config("leave session late goodbye", 1)),
     "follower-goodbyes": _follower(3_000, _config("leave session goodbye", 2, beating="")),
     "follower-stops": _follower(1_000, _config("crash goodbye", 2)),
+    "follower-host": _follower(100, CONFIGS["host"]),
     "follower-asks": _follower(3_500, CONFIGS["asks"]),
     "follower-claim": _follower(200, CONFIGS["claim"]),
     "follower-strangers": _follower(100, CONFIGS["strangers"]),

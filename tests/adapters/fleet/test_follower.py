@@ -325,3 +325,25 @@ def test_a_moved_thread(house: House) -> None:
             assert hand.follower.data.capabilities == our_protocol().capabilities
 
     run(story())
+
+
+def test_work_without_a_session_is_refused(house: House) -> None:
+    """bus.md a, FOLLOWER SERVER ORDER: a live host context exists. The registration stays, and work is taken again when
+    a session is served."""
+
+    async def story() -> None:
+        async with house:
+            chief = await house.led()
+            hand = await joined(house, chief)
+            generation = str(hand.follower.generation)
+            path = follower_path(house.directory, "default", "101:1")
+            for session, taken in ((0, 0), (2, 1), (0, 1)):
+                hand.follower.set_session(session)
+                asked = work(hand, generation, request=f"w:{session}:{taken}")
+                ack = await house.raw(attrs.evolve(asked, auth=chief.secret), path)
+                assert ack.ok == (session != 0)
+                assert ack.ok or "no session" in str(ack.message)
+                assert len(hand.taken) == taken
+            assert hand.follower.generation == generation
+
+    run(story())

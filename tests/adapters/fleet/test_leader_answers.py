@@ -221,3 +221,28 @@ async def told(chief: Chief, request: Request, peer: Peer) -> Ack:
     opened = chief.leader._open
     assert opened is not None
     return (await opened.requests.handle(request, peer)).ack
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"bus_socket_path": "relative"},
+        {"registration_generation": ""},
+        {"registration_generation": None},
+        {"profile_key": "cwd:/bot"},
+    ],
+)
+def test_compatibility_is_judged_first(house: House, more: dict[str, Any]) -> None:
+    """I9: who does not fit hears that and nothing else, whatever else is wrong."""
+
+    async def story() -> None:
+        async with house:
+            chief = await house.led()
+            asked = register("x:1")
+            asked = attrs.evolve(asked, registration=attrs.evolve(asked.registration, protocol=None, **more))
+            ack = await chief.send(asked)
+            assert not ack.ok
+            assert ack.error is not None
+            assert ack.error.code == "incompatible-protocol"
+
+    run(story())
