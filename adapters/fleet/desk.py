@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from tenure.adapters.bus.identities import same_secret
 from tenure.adapters.bus.messages import acks
 from tenure.adapters.bus.messages.envelopes import (
     Ack,
@@ -28,6 +27,7 @@ from tenure.adapters.bus.serving.counting import Statistics
 from tenure.adapters.bus.serving.ledger import Done, Ledger, LedgerStatistics, RequestKey, Unexecuted
 from tenure.adapters.bus.serving.limits import Limits
 from tenure.adapters.bus.serving.server import BusServer
+from tenure.adapters.fleet.identities import same_secret
 from tenure.adapters.ports import Ports, tell
 from tenure.machines.request_ledger import Kind
 

@@ -11,7 +11,7 @@ import posixpath
 
 import attrs
 
-from tenure.adapters.bus import identities
+from tenure.adapters.fleet import identities
 from tenure.adapters.ports import Processes
 from tenure.machines.identity import GONE, Process
 from tenure.machines.lease import DEFAULT_KEY

@@ -22,7 +22,6 @@ from typing import Final
 
 from tenure.adapters.awaiting import heard, to_its_end
 from tenure.adapters.bus.endpoints.paths import endpoint_path, leader_path
-from tenure.adapters.bus.identities import new_secret
 from tenure.adapters.errors import TenureError, in_words
 from tenure.adapters.files.directory import AgentDirectory, registry_key
 from tenure.adapters.files.host import real_ports
@@ -30,6 +29,7 @@ from tenure.adapters.files.lease import LeaseRuntime, NotOwner
 from tenure.adapters.files.process_state import ProcessState
 from tenure.adapters.files.timings import DEFAULT, Timings
 from tenure.adapters.fleet.follower.follower import Deliver, Follower
+from tenure.adapters.fleet.identities import new_secret
 from tenure.adapters.fleet.identity import own_identity
 from tenure.adapters.fleet.leader.leader import Leader
 from tenure.adapters.fleet.residents import settle_in, settle_out

@@ -24,8 +24,8 @@ from tenure.adapters.files.directory import AgentDirectory
 from tenure.adapters.files.timings import DEFAULT, Timings
 from tenure.adapters.fleet.threads.projection import Look, look
 from tenure.adapters.fleet.threads.views import (
-    Follower,
     Kept,
+    ListedFollower,
     bus_target,
     followers,
     foreign_followers,
@@ -62,7 +62,7 @@ class FleetLook:
     foreign: bool = False
     problem: str = ""
     leader: LeaderView | None = None
-    followers: tuple[Follower, ...] = ()
+    followers: tuple[ListedFollower, ...] = ()
     kept: Kept = attrs.field(factory=Kept)
 
 

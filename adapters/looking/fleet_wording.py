@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tenure.adapters.bus.messages.envelopes_shared import Target
 from tenure.adapters.bus.messages.fleet_view import CleanUpView, LeaderView, PendingView, ReservationView
-from tenure.adapters.fleet.threads.views import Follower
+from tenure.adapters.fleet.threads.views import ListedFollower
 from tenure.adapters.looking.fleet_look import FleetLook
 from tenure.adapters.looking.line import Line, Mood, duration
 from tenure.machines.lease import DEFAULT_KEY
@@ -45,7 +45,7 @@ def _leader(view: LeaderView) -> Line:
     return Line(_slot(view.slot), f"leader: pid {view.pid}, instance {view.instance_id}{epoch}{place}", "good")
 
 
-def _follower(follower: Follower) -> Line:
+def _follower(follower: ListedFollower) -> Line:
     age = follower.heartbeat_age_ms
     parts = [f"pid {follower.pid}"] if follower.pid is not None else []
     parts.append(f"instance {follower.instance_id}")

@@ -11,9 +11,8 @@ import pytest
 
 from tenure.adapters.bus.messages.envelopes import Ack
 from tenure.adapters.bus.serving.ledger import Done
-from tenure.adapters.fleet.follower import deliveries as follower_work
+from tenure.adapters.fleet.follower import deliveries, steps
 from tenure.adapters.fleet.follower import follower as verbs
-from tenure.adapters.fleet.follower import steps as follower_steps
 from tenure.adapters.fleet.follower.follower import Follower
 from tenure.adapters.fleet.leader import requests, routing, routing_steps
 from tenure.adapters.fleet.leader.book import Book
@@ -37,8 +36,8 @@ def _without(name: str) -> Callable[[Patch], None]:
 
     def mutate(patch: Patch) -> None:
         weak = FOLLOWER.without(name)
-        patch.setattr(follower_steps, "FOLLOWER", weak)
-        patch.setattr(follower_work, "FOLLOWER", weak)
+        patch.setattr(steps, "FOLLOWER", weak)
+        patch.setattr(deliveries, "FOLLOWER", weak)
 
     return mutate
 
@@ -118,21 +117,21 @@ def _answers_at_once(patch: Patch) -> None:
 
 def _takes_all_work(patch: Patch) -> None:
     """Work is taken without asking the machine."""
-    original = follower_work.step
+    original = deliveries.step
 
     def step(table: Any, phase: str, data: Any, message: Any) -> Any:
         if isinstance(message, own.Deliver):
             message = attrs.evolve(message, instance=data.instance, generation=data.generation)
         return original(table, phase, data, message)
 
-    patch.setattr(follower_work, "step", step)
+    patch.setattr(deliveries, "step", step)
 
 
 def _takes_no_work(patch: Patch) -> None:
     """Work for the registration that stands is refused."""
 
     async def take(self: Follower, request: Any, peer: Any) -> Any:
-        return follower_work._refused(Ack(request_id=request.request_id, ok=False))
+        return deliveries._refused(Ack(request_id=request.request_id, ok=False))
 
     patch.setattr(Follower, "_take", take)
 

@@ -58,23 +58,23 @@ course.Course.tell = forgets
     "a heartbeat of any generation is as good": (
         "FollowerRegistration",
         """
-from tenure.adapters.fleet.follower import steps as follower_steps
+from tenure.adapters.fleet.follower import steps
 from tenure.adapters.fleet.leader import routing_steps
-beat = follower_steps.Heartbeat
+beat = steps.Heartbeat
 old = lambda fields: fields | {"registration_generation": f"{fields['instance_id']}:0"}
-follower_steps.Heartbeat = lambda **fields: beat(**old(fields))
+steps.Heartbeat = lambda **fields: beat(**old(fields))
 routing_steps.ROUTES = routing_steps.ROUTES.without("generation_is_current")
 """,
     ),
     "work of any generation is taken": (
         "FollowerRegistration",
         """
-from tenure.adapters.fleet.follower import steps as follower_steps
-from tenure.adapters.fleet.follower import deliveries as follower_work
-weak = follower_steps.FOLLOWER.without("route_is_mine")
-follower_steps.FOLLOWER = follower_work.FOLLOWER = weak
-take = follower_work.own.Deliver
-follower_work.own.Deliver = lambda instance, generation, number: take(instance, f"{generation}0", number)
+from tenure.adapters.fleet.follower import steps
+from tenure.adapters.fleet.follower import deliveries
+weak = steps.FOLLOWER.without("route_is_mine")
+steps.FOLLOWER = deliveries.FOLLOWER = weak
+take = deliveries.own.Deliver
+deliveries.own.Deliver = lambda instance, generation, number: take(instance, f"{generation}0", number)
 """,
     ),
     "the leader lets another process's profile be taken": (

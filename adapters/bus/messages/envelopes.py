@@ -30,8 +30,8 @@ class Registration:
 
     `registration_generation` is the request id of the register request; absent, the registration is refused.
     `connected_at_ms` is the sender's; a leader replaces it by its own clock. `slot` is one letter A to Z.
-    `session_generation` is positive. `process_birth_id`: `tenure.adapters.bus.identities.Birth`. `previous_instance_id`
-    claims another instance's place, and is believed only with proof (L16).
+    `session_generation` is positive. `process_birth_id`: `tenure.adapters.fleet.identities.BirthId`.
+    `previous_instance_id` claims another instance's place, and is believed only with proof (L16).
     """
 
     instance_id: str

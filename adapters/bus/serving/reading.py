@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from time import thread_time
 from typing import Final, Generic, TypeVar
 
-from tenure.adapters.bus.messages.structure import outside_strings
+from tenure.adapters.bus.serving.structure import outside_strings
 
 E = TypeVar("E")
 

@@ -32,7 +32,7 @@ Deliver = Callable[[Forward], Awaitable[None]]
 with that text."""
 
 
-class FollowerWork(FollowerSteps):
+class Deliveries(FollowerSteps):
     """The receiving half of a follower."""
 
     def __init__(

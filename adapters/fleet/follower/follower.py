@@ -33,14 +33,14 @@ from tenure.adapters.bus.serving.limits import Limits
 from tenure.adapters.errors import TenureError
 from tenure.adapters.files.directory import AgentDirectory, registry_key
 from tenure.adapters.files.timings import Timings
+from tenure.adapters.fleet.agreement import HELD, our_protocol
 from tenure.adapters.fleet.asking import NoAck, acknowledged, said
-from tenure.adapters.fleet.follower.deliveries import Deliver, FollowerWork
+from tenure.adapters.fleet.follower.deliveries import Deliver, Deliveries
 from tenure.adapters.fleet.follower.outcomes import Accepted, AskFailed, RefusalCode, RefusedBy, Registered, Unreachable
 from tenure.adapters.fleet.follower.receiver import Receiver
 from tenure.adapters.fleet.follower.steps import Link
 from tenure.adapters.fleet.identity import InstanceIdentity
 from tenure.adapters.fleet.places import bound, wire_target
-from tenure.adapters.fleet.wording import HELD, our_protocol
 from tenure.adapters.ports import Ports
 from tenure.machines import follower_messages as own
 from tenure.machines.chart import Refused, Step
@@ -54,7 +54,7 @@ GOODBYES: Final = 3
 _CODES: Final[dict[own.Outcome, RefusalCode]] = {"held": "held", "incompatible": "incompatible"}
 
 
-class Follower(FollowerWork):
+class Follower(Deliveries):
     """One instance as a follower. `phase` and `data` are the machine's."""
 
     def __init__(

@@ -13,7 +13,6 @@ from typing import TypeVar
 import attrs
 
 from tenure.adapters.bus.client import Client
-from tenure.adapters.bus.identities import RequestIds
 from tenure.adapters.bus.messages import answers
 from tenure.adapters.bus.messages.envelopes import (
     Ack,
@@ -26,6 +25,7 @@ from tenure.adapters.fleet.ending import note_error
 from tenure.adapters.fleet.follower.events import FollowerEvents
 from tenure.adapters.fleet.follower.evictions import Evictions
 from tenure.adapters.fleet.follower.receiver import Receiver
+from tenure.adapters.fleet.identities import RequestIds
 from tenure.adapters.fleet.identity import InstanceIdentity
 from tenure.adapters.ports import Ports, tell
 from tenure.machines import follower_messages as own

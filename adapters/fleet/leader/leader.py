@@ -28,6 +28,7 @@ from tenure.adapters.bus.serving.limits import Limits
 from tenure.adapters.errors import TenureError
 from tenure.adapters.files.directory import AgentDirectory, registry_key
 from tenure.adapters.files.timings import Timings
+from tenure.adapters.fleet.agreement import our_protocol
 from tenure.adapters.fleet.ending import ended_within
 from tenure.adapters.fleet.identity import InstanceIdentity
 from tenure.adapters.fleet.leader.book import Commit
@@ -35,7 +36,6 @@ from tenure.adapters.fleet.leader.events import LeaderEvents
 from tenure.adapters.fleet.leader.leading import Leading, Means
 from tenure.adapters.fleet.leader.requests import Authorise, Serve, Work, nobody_is_barred
 from tenure.adapters.fleet.threads.provisioning import Provisioning
-from tenure.adapters.fleet.wording import our_protocol
 from tenure.adapters.ports import Ports
 from tenure.machines.follower_messages import Binding
 

@@ -15,13 +15,13 @@ import attrs
 from tenure.adapters.bus.messages.envelopes import Registration
 from tenure.adapters.bus.peer import Peer
 from tenure.adapters.errors import TenureError
+from tenure.adapters.fleet.agreement import HELD
 from tenure.adapters.fleet.leader.book import Deposed
 from tenure.adapters.fleet.leader.routing_steps import Boarded, Live, RoutingSteps
 from tenure.adapters.fleet.leader.turns import Answer
 from tenure.adapters.fleet.leader.witness import Claim
 from tenure.adapters.fleet.places import board_target, spelled
 from tenure.adapters.fleet.threads.provisioning import ProvisionRequest
-from tenure.adapters.fleet.wording import HELD
 from tenure.adapters.ports import tell
 from tenure.machines import routes_messages as own
 from tenure.machines.chart import Refused, Step

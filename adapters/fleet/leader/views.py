@@ -6,7 +6,7 @@ from tenure.adapters.bus.messages.fleet_view import FleetView, FollowerView, Lea
 from tenure.adapters.fleet.identity import InstanceIdentity
 from tenure.adapters.fleet.leader.routing import Routing
 from tenure.adapters.fleet.places import wire_target
-from tenure.adapters.fleet.threads.views import fleet_view as whole_view
+from tenure.adapters.fleet.threads.views import whole_view
 from tenure.adapters.ports import Clock
 from tenure.machines.follower_messages import Binding
 

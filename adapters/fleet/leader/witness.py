@@ -24,9 +24,9 @@ from collections.abc import Iterable
 
 import attrs
 
-from tenure.adapters.bus.identities import parse_birth_id
 from tenure.adapters.bus.messages.envelopes import Registration
 from tenure.adapters.bus.peer import Peer
+from tenure.adapters.fleet.identities import parse_birth_id
 from tenure.adapters.ports import Ports, tell
 from tenure.machines.identity import RUNNING, Birth, Process, proven_dead
 

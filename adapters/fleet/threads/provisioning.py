@@ -12,7 +12,7 @@ from typing import Protocol
 import attrs
 
 from tenure.adapters.errors import TenureError
-from tenure.adapters.fleet.wording import HELD
+from tenure.adapters.fleet.agreement import HELD
 from tenure.adapters.ports import Ports
 from tenure.machines import slots
 from tenure.machines.identity import RUNNING, Birth, Process, proven_dead

@@ -32,7 +32,7 @@ _AFTER_Z: Final = "["
 
 
 @attrs.frozen
-class Follower:
+class ListedFollower:
     """A registered follower. `heartbeat_age_ms` None: only its leader knows."""
 
     instance_id: str
@@ -59,9 +59,9 @@ def bus_target(target: Target | None) -> BusTarget | None:
     return None if target is None else BusTarget(target.chat_id, target.thread_id)
 
 
-def followers(views: tuple[FollowerView, ...]) -> tuple[Follower, ...]:
+def followers(views: tuple[FollowerView, ...]) -> tuple[ListedFollower, ...]:
     """The followers that a leader told of."""
-    return tuple(Follower(**attrs.asdict(view, recurse=False)) for view in views)
+    return tuple(ListedFollower(**attrs.asdict(view, recurse=False)) for view in views)
 
 
 # -- ours -----------------------------------------------------------------------
@@ -114,7 +114,7 @@ def kept(snapshot: Snapshot, now_ms: int) -> Kept:
     )
 
 
-def fleet_view(leader: LeaderView, live: Iterable[FollowerView], snapshot: Snapshot, now_ms: int) -> FleetView:
+def whole_view(leader: LeaderView, live: Iterable[FollowerView], snapshot: Snapshot, now_ms: int) -> FleetView:
     """A leader's answer to ``tenure.status``: itself, its live routes, and what `snapshot` keeps at this time."""
     found = kept(snapshot, now_ms)
     in_order = sorted(live, key=lambda view: (view.slot or _AFTER_Z, view.instance_id))
@@ -127,10 +127,10 @@ def fleet_view(leader: LeaderView, live: Iterable[FollowerView], snapshot: Snaps
     )
 
 
-def published(snapshot: Snapshot) -> tuple[Follower, ...]:
+def published(snapshot: Snapshot) -> tuple[ListedFollower, ...]:
     """The followers that a projection of ours names, by slot, those without one last."""
     found = [
-        Follower(
+        ListedFollower(
             instance_id=route.instance,
             generation=route.generation,
             pid=route.pid,
@@ -156,7 +156,7 @@ def foreign_kept(value: Mapping[str, object], now_ms: int) -> Kept:
     )
 
 
-def foreign_followers(value: Mapping[str, object]) -> tuple[Follower, ...]:
+def foreign_followers(value: Mapping[str, object]) -> tuple[ListedFollower, ...]:
     """The followers that a file of the other system names: its roster where it has one, else its threads."""
     roster = value.get("liveRoster")
     if isinstance(roster, Mapping) and isinstance(roster.get("busFollowers"), list):
@@ -164,11 +164,11 @@ def foreign_followers(value: Mapping[str, object]) -> tuple[Follower, ...]:
     return _in_order(_each(value, "threads", _foreign_thread))
 
 
-def _foreign_follower(member: Mapping[str, object]) -> Follower | None:
+def _foreign_follower(member: Mapping[str, object]) -> ListedFollower | None:
     instance = text(member.get("instanceId"))
     if not instance:
         return None
-    return Follower(
+    return ListedFollower(
         instance_id=instance,
         generation=text(member.get("registrationGeneration")),
         pid=integer(member.get("pid")),
@@ -179,7 +179,7 @@ def _foreign_follower(member: Mapping[str, object]) -> Follower | None:
     )
 
 
-def _foreign_thread(member: Mapping[str, object]) -> Follower | None:
+def _foreign_thread(member: Mapping[str, object]) -> ListedFollower | None:
     owner = member.get("owner")
     follows = isinstance(owner, Mapping) and owner.get("kind") == "manual-follower"
     return _foreign_follower(member) if follows and member.get("status") in ("active", "starting") else None
@@ -240,7 +240,7 @@ def _each(value: Mapping[str, object], name: str, read: Callable[[Mapping[str, o
     return tuple(view for view in found if view is not None)
 
 
-def _in_order(found: list[Follower] | tuple[Follower, ...]) -> tuple[Follower, ...]:
+def _in_order(found: list[ListedFollower] | tuple[ListedFollower, ...]) -> tuple[ListedFollower, ...]:
     return tuple(sorted(found, key=lambda follower: (follower.slot or _AFTER_Z, follower.instance_id)))
 
 

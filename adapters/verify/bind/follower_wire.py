@@ -23,8 +23,8 @@ from tenure.adapters.bus.messages.envelopes_shared import Place
 from tenure.adapters.bus.messages.envelopes_shared import Target as WireTarget
 from tenure.adapters.bus.messages.protocol import ProtocolIdentity
 from tenure.adapters.bus.messages.wire import parse
+from tenure.adapters.fleet.agreement import HELD, our_protocol
 from tenure.adapters.fleet.identity import InstanceIdentity
-from tenure.adapters.fleet.wording import HELD, our_protocol
 from tenure.machines.follower_messages import Generation
 from tenure.models.follower_registration_state import Config, Msg
 

@@ -20,12 +20,12 @@ from tenure.adapters.bus.messages.wire import encode, parse
 from tenure.adapters.bus.peer import Peer
 from tenure.adapters.bus.serving.ledger import Done
 from tenure.adapters.files.timings import DEFAULT
+from tenure.adapters.fleet.agreement import HELD, our_protocol
 from tenure.adapters.fleet.leader.events import LeaderEvents
 from tenure.adapters.fleet.leader.requests import Asked, Requests, Route
 from tenure.adapters.fleet.leader.routing import Routing
 from tenure.adapters.fleet.leader.turns import BUSY
 from tenure.adapters.fleet.threads.projection import CleanUp, Snapshot
-from tenure.adapters.fleet.wording import HELD, our_protocol
 from tenure.adapters.ports import Ports
 from tenure.adapters.verify.bind import follower_wire as wire
 from tenure.adapters.verify.bind.follower_wire import number, thread

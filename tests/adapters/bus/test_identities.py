@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenure.adapters.bus.identities import (
+from tenure.adapters.fleet.identities import (
     BirthId,
     RequestIds,
     fallback_birth_id,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenure.adapters.bus.messages.structure import outside_strings
+from tenure.adapters.bus.serving.structure import outside_strings
 
 MiB = 2**20
 TEXTS = st.text('"\\\n,{a€') | st.text()
@@ -41,7 +41,7 @@ def test_it_counts_what_stands_outside_of_strings(value: object, size: int, asci
     """Wherever a slice ends: between a backslash and what it escapes, inside a string, in the middle of a character."""
     line = json.dumps(value, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tenure.adapters.bus.messages.structure._SLICE", size)
+        patch.setattr("tenure.adapters.bus.serving.structure._SLICE", size)
         assert counted(line) == outside_strings(line, len(line))
 
 
@@ -49,7 +49,7 @@ def test_it_counts_what_stands_outside_of_strings(value: object, size: int, asci
 def test_it_counts_anything(line: bytes, size: int) -> None:
     """A line that is no JSON is refused by its parser; here it only has to end."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tenure.adapters.bus.messages.structure._SLICE", size)
+        patch.setattr("tenure.adapters.bus.serving.structure._SLICE", size)
         assert 0 <= outside_strings(line, len(line)) <= len(line)
 
 

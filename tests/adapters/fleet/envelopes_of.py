@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from tenure.adapters.bus.identities import linux_birth_id
 from tenure.adapters.bus.messages.envelopes import (
     AgentMessage,
     CallApi,
@@ -31,7 +30,8 @@ from tenure.adapters.bus.messages.envelopes_handoff import (
 )
 from tenure.adapters.bus.messages.envelopes_shared import Target
 from tenure.adapters.bus.messages.json_values import Json
-from tenure.adapters.fleet.wording import our_protocol
+from tenure.adapters.fleet.agreement import our_protocol
+from tenure.adapters.fleet.identities import linux_birth_id
 
 DELIVERY = Delivery(
     delivery_id=f"telegram-follower-v1-{'0' * 64}", source_update_id=5, recipient_binding_key="manual:1101:start:70"

@@ -12,8 +12,8 @@ from tenure.adapters.bus.endpoints.paths import follower_path
 from tenure.adapters.bus.messages.envelopes import Ack, CallApi, Delivery, ForwardMessage, ReplaceFollowerTarget
 from tenure.adapters.bus.messages.envelopes_shared import Target
 from tenure.adapters.bus.messages.json_values import Json
+from tenure.adapters.fleet.agreement import our_protocol
 from tenure.adapters.fleet.follower.outcomes import Accepted, AskFailed, RefusedBy, Unreachable
-from tenure.adapters.fleet.wording import our_protocol
 from tenure.machines.follower_messages import Binding
 from tests.adapters.fleet.fleet_room import Hand, House, Proxy, joined, run, until
 

@@ -9,8 +9,8 @@ import attrs
 import pytest
 
 from tenure.adapters.bus.endpoints.paths import endpoint_path, follower_path
+from tenure.adapters.fleet.agreement import our_protocol
 from tenure.adapters.fleet.follower.outcomes import Accepted
-from tenure.adapters.fleet.wording import our_protocol
 from tenure.machines.follower_messages import Binding
 from tests.adapters.fleet.fleet_room import House, run
 from tests.adapters.fleet.noting import Noted

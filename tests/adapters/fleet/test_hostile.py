@@ -14,7 +14,7 @@ from tenure.adapters.bus.endpoints.paths import endpoint_path, follower_path
 from tenure.adapters.bus.messages.envelopes import Ack, Register, Request
 from tenure.adapters.bus.messages.protocol import compatible
 from tenure.adapters.bus.messages.wire import encode, parse
-from tenure.adapters.fleet.wording import our_protocol
+from tenure.adapters.fleet.agreement import our_protocol
 from tests.adapters.bus.wires import by_kind, envelopes
 from tests.adapters.fleet.fleet_room import House, joined, run
 

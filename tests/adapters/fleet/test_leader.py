@@ -16,9 +16,9 @@ from tenure.adapters.bus.messages.envelopes import (
     TenureStatus,
 )
 from tenure.adapters.bus.messages.protocol import protocol_identity
+from tenure.adapters.fleet.agreement import our_protocol
 from tenure.adapters.fleet.follower.outcomes import Accepted
 from tenure.adapters.fleet.leader.requests import Asked, Route
-from tenure.adapters.fleet.wording import our_protocol
 from tests.adapters.fleet.envelopes_of import asks, register, to_follower_only, works
 from tests.adapters.fleet.fleet_room import Chief, Hand, House, joined, run, until
 

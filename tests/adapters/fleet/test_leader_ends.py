@@ -15,10 +15,10 @@ from tenure.adapters.bus.messages.envelopes import (
     TenureStatus,
 )
 from tenure.adapters.errors import TenureError
+from tenure.adapters.fleet.agreement import our_protocol
 from tenure.adapters.fleet.follower.outcomes import Accepted, RefusedBy
 from tenure.adapters.fleet.leader.requests import Asked, Route
 from tenure.adapters.fleet.threads.projection import look, projection_path
-from tenure.adapters.fleet.wording import our_protocol
 from tenure.machines.follower_messages import Binding
 from tests.adapters.fleet.envelopes_of import asks, register, works
 from tests.adapters.fleet.fleet_room import House, joined, run, until

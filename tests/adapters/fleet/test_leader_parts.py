@@ -9,9 +9,9 @@ from typing import TypeVar
 import attrs
 import pytest
 
-from tenure.adapters.bus.identities import linux_birth_id
 from tenure.adapters.bus.peer import Peer
 from tenure.adapters.errors import TenureError
+from tenure.adapters.fleet.identities import linux_birth_id
 from tenure.adapters.fleet.leader.book import Book, Deposed
 from tenure.adapters.fleet.leader.turns import BUSY, LINE, LineFull, Turns
 from tenure.adapters.fleet.leader.witness import Claim, Witness

@@ -10,13 +10,13 @@ from typing import Any
 import attrs
 import pytest
 
-from tenure.adapters.bus.identities import linux_birth_id
 from tenure.adapters.bus.messages.envelopes import Register
 from tenure.adapters.bus.messages.envelopes_shared import Target
 from tenure.adapters.bus.messages.wire import encode
 from tenure.adapters.bus.peer import Peer
+from tenure.adapters.fleet.agreement import HELD
 from tenure.adapters.fleet.follower.outcomes import Accepted
-from tenure.adapters.fleet.wording import HELD
+from tenure.adapters.fleet.identities import linux_birth_id
 from tenure.adapters.trace.api import MemoryRecorder, explained
 from tenure.machines.identity import UNKNOWN
 from tests.adapters.fleet.envelopes_of import register

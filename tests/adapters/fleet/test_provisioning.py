@@ -9,6 +9,7 @@ from typing import Any
 import attrs
 import pytest
 
+from tenure.adapters.fleet.agreement import HELD
 from tenure.adapters.fleet.threads.provisioning import (
     CleanUpRefused,
     LocalProvisioning,
@@ -17,7 +18,6 @@ from tenure.adapters.fleet.threads.provisioning import (
     ProvisionRefused,
     ProvisionRequest,
 )
-from tenure.adapters.fleet.wording import HELD
 from tenure.adapters.testing.memory import FakeProcesses, memory_ports
 from tenure.machines.identity import UNKNOWN, ZOMBIE
 from tenure.machines.slot_board import Pending, Target

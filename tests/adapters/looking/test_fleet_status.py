@@ -26,7 +26,7 @@ from tenure.adapters.bus.messages.fleet_view import (
 )
 from tenure.adapters.files.timings import Timings
 from tenure.adapters.fleet.threads.projection import CleanUp, LiveRoute, Mark, Snapshot
-from tenure.adapters.fleet.threads.views import fleet_view, foreign_followers, foreign_kept
+from tenure.adapters.fleet.threads.views import foreign_followers, foreign_kept, whole_view
 from tenure.adapters.fleet.threads.writing import render
 from tenure.adapters.looking.care import care
 from tenure.adapters.looking.fleet_look import Asker, Told
@@ -406,7 +406,7 @@ def test_what_a_leader_tells_is_what_a_reader_of_its_projection_sees(ward: Ward)
     now = ward.clock.wall
     lead(ward)
     publish(ward)
-    told = look(ward, fleet_view(VIEW.leader, live, SNAPSHOT, now)).fleets[0]
+    told = look(ward, whole_view(VIEW.leader, live, SNAPSHOT, now)).fleets[0]
     read = look(ward).fleets[0]
     assert told.kept == read.kept
     assert told.leader == read.leader
