@@ -24,7 +24,7 @@ except ImportError:
 
 with atheris.instrument_imports(include=["tenure.adapters.bus"]):
     from tenure.adapters.bus.messages import acks
-    from tenure.adapters.bus.messages.envelopes import identity, traffic_class
+    from tenure.adapters.bus.messages.envelopes import Ack, ground, identity, traffic_class
     from tenure.adapters.bus.messages.fields import Malformed
     from tenure.adapters.bus.messages.wire import encode, fingerprint, parse
 
@@ -51,6 +51,8 @@ def check(line: bytes) -> None:
     assert fingerprint(found) == fingerprint(parse(again)), line  # type: ignore[arg-type]
     assert identity(found) is not None, line
     assert traffic_class(found), line
+    rests = None if isinstance(found, Ack) else ground(found)
+    assert rests is None or rests.instance is not None, line
 
 
 def mutate(data: bytes, size: int, seed: int) -> bytes:

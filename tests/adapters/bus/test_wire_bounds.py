@@ -11,12 +11,16 @@ import pytest
 
 from tenure.adapters.bus.messages.envelopes import (
     Ack,
+    Disconnect,
     Envelope,
+    Ground,
     Heartbeat,
     Register,
     Registration,
     ReplaceFollowerTarget,
+    Request,
     TenureStatus,
+    ground,
     identity,
 )
 from tenure.adapters.bus.messages.envelopes_shared import Target
@@ -49,6 +53,40 @@ def valid(kind: str, place: int) -> dict[str, Any]:
 def test_whose_request_it_is(envelope: Envelope, expected: str) -> None:
     """The sender's where it is named, else the recipient's; an offer names both."""
     assert expected == identity(envelope)
+
+
+@pytest.mark.parametrize(
+    ("request_", "expected"),
+    [
+        (
+            Register(
+                request_id="r",
+                registration=Registration(instance_id="i", registration_generation="g", connected_at_ms=1),
+            ),
+            Ground("i", "g"),
+        ),
+        (Heartbeat(request_id="r", instance_id="i", registration_generation="g", sent_at_ms=1), Ground("i", "g")),
+        (
+            Disconnect(request_id="r", instance_id="i", registration_generation="g", sent_at_ms=1),
+            Ground("i", "g", ended=True),
+        ),
+        (Heartbeat(request_id="r", instance_id="i", sent_at_ms=1), Ground("i", None)),
+        (TenureStatus(request_id="r", instance_id="i"), None),
+        (
+            ReplaceFollowerTarget(
+                request_id="r",
+                recipient_instance_id="i",
+                recipient_registration_generation="g",
+                target=Target(7, 42),
+                sent_at_ms=1,
+            ),
+            Ground("i", "g"),
+        ),
+    ],
+)
+def test_what_a_request_rests_on(request_: Request, expected: Ground | None) -> None:
+    """The registration that came of it or that it names, sender's or recipient's; a goodbye, on its end."""
+    assert expected == ground(request_)
 
 
 @pytest.mark.parametrize("kind", ["follower", "leader"])
