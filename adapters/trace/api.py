@@ -60,6 +60,7 @@ Source = MemoryRecorder | Trace | str | os.PathLike[str]
 def explained(*sources: Source, limits: Limits | None = None) -> Verdict:
     """Check files, directories, recorders and traces together. Raises `BadTrace` (see `lines.read`)."""
     events: list[Event] = []
+    files: list[str] = []
     torn = 0
     for source in sources:
         if isinstance(source, MemoryRecorder):
@@ -69,8 +70,9 @@ def explained(*sources: Source, limits: Limits | None = None) -> Verdict:
         else:
             trace = read([source])
         events += trace.events
+        files += trace.files
         torn += trace.torn
-    return check(Trace(events, torn), limits)
+    return check(Trace(events, torn, files), limits)
 
 
 def assert_explained(*sources: Source, limits: Limits | None = None) -> Verdict:

@@ -81,7 +81,8 @@ class Verdict:
 
 
 def check(trace: Trace, limits: Limits | None = None, passed_over: Collection[str] = ()) -> Verdict:
-    """Explain every event, or name the first that cannot be. Raises `BadTrace` for events of no known module.
+    """Explain every event, or name the first that cannot be. Raises `BadTrace` for events of no known module, and where
+    there is no event: what was not recorded was not checked.
 
     The events of modules that are `passed_over` are counted and read, and not explained."""
     with collector_paused():
@@ -90,6 +91,9 @@ def check(trace: Trace, limits: Limits | None = None, passed_over: Collection[st
 
 def _check(trace: Trace, limits: Limits, passed_over: frozenset[str]) -> Verdict:
     events, torn = trace.events, trace.torn
+    if not events:
+        names = f"{', '.join(trace.files)}: " if trace.files else ""
+        raise BadTrace(f"{names}no event was recorded; name what a recorder wrote, or see why it wrote nothing")
     for event in events:
         if event.module not in MODULES:
             raise BadTrace(f"{event.place}: no module is called {event.module!r}; known are {', '.join(MODULES)}")

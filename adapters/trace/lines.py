@@ -118,10 +118,11 @@ class Event:
 
 @attrs.frozen
 class Trace:
-    """What was read. `torn`: how many files end in a line that was not finished."""
+    """What was read. `torn`: how many files end in a line that was not finished. `files`: what was read, for messages."""
 
     events: Sequence[Event]
     torn: int = 0
+    files: Sequence[str] = ()
 
 
 def read(paths: Iterable[str | os.PathLike[str]]) -> Trace:
@@ -160,7 +161,7 @@ def _read(paths: Iterable[str | os.PathLike[str]]) -> Trace:
         found, unfinished = parse(data, str(path))
         events += found
         torn += unfinished
-    return Trace(events, torn)
+    return Trace(events, torn, [str(path) for path in files])
 
 
 def _files(paths: Iterable[str | os.PathLike[str]]) -> Iterable[Path]:

@@ -179,6 +179,20 @@ def test_what_is_no_trace(text: str, said: str, tmp_path: Path, capsys: pytest.C
     assert 1 == error.count("\n")
 
 
+@pytest.mark.parametrize("text", ["", '{"module":"FileTrans'])
+def test_a_trace_without_events(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing was recorded, so nothing was checked: a wrong name must not stay green."""
+    file = tmp_path / "x.trace"
+    file.write_text(text, encoding="utf-8")
+    for named in (file, tmp_path):
+        with pytest.raises(SystemExit) as ended:
+            main(["trace", "check", str(named)])
+        assert 2 == ended.value.code
+        error = capsys.readouterr().err
+        assert f"tenure: {file}: no event was recorded; " in error
+        assert 1 == error.count("\n")
+
+
 def test_a_line_torn_in_the_middle(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """At the end it is what a kill leaves, and counted; in the middle it is no trace."""
     (first, *_) = write(takeover(), tmp_path)
