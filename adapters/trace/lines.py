@@ -118,7 +118,7 @@ class Event:
 
 @attrs.frozen
 class Trace:
-    """What was read. `torn`: how many files end in a line that was not finished. `files`: what was read, for messages."""
+    """What was read. `torn`: how many files end in a line that was not finished. `files`: for messages."""
 
     events: Sequence[Event]
     torn: int = 0
