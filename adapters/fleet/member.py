@@ -294,6 +294,8 @@ class Member:
         binding, phase = self.course.data.binding, self.phase
         if phase == "ended" and self._over:
             return Left()
+        if self._closing is not None:
+            return Seeking("ended")  # whatever goes meanwhile is given up, and not lost
         if phase == "leading" and (epoch := self.leader.epoch) is not None:
             bound = self.leader.binding or binding
             return Leading(epoch, bound.slot, bound.name)
@@ -305,7 +307,7 @@ class Member:
     def _trouble(self) -> tuple[str, bool]:
         """What failed last, and whether a person has to mend it."""
         match self.phase:
-            case "idle" | "ended":
+            case "idle" | "ended" | "deferring" | "electing" | "starting":  # what failed before them is over
                 return "", False
             case "waiting" if self._watch.problem:
                 return self._watch.problem, True
@@ -329,6 +331,7 @@ class Member:
         return self._closing
 
     async def _end(self, goodbye: bool) -> str:
+        self._announce()
         why = await self._say_goodbye() if goodbye and self.phase == "following" else ""
         self.course.stop()
         for found in await asyncio.gather(self._give_up(), self.follower.stop(), return_exceptions=True):

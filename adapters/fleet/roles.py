@@ -35,7 +35,8 @@ class Following:
 @attrs.frozen
 class Seeking:
     """Neither: on the way to a leader, to lead, or out. `phase` is that of the succession machine; `error` is what
-    failed last, "" if nothing did; `mend`: that stays so until a person mends it. It is tried again all the same."""
+    failed last, "" if nothing did, or if that is no matter any more; `mend`: that stays so until a person mends it. It
+    is tried again all the same."""
 
     phase: str
     error: str = ""
@@ -54,6 +55,8 @@ class Seeking:
             "starting": "starting to lead",
             "waiting": "waiting to try again",
         }.get(self.phase, self.phase)
+        if self.phase == "registering" and self.error:
+            return f"{doing} (last: {self.error})"  # what failed before it, and no reason for it
         return f"{doing}: {self.error}" if self.error else doing
 
 
@@ -102,7 +105,7 @@ class MemberStatistics:
 
 
 def place(slot: str | None, name: str | None) -> str:
-    """`, slot B (Birch)`, as far as it is known."""
+    """`, slot B (Beech)`, as far as it is known."""
     if slot is None:
         return "" if name is None else f", named {name}"
     return f", slot {slot}" + ("" if name is None else f" ({name})")

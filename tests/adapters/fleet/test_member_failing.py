@@ -247,6 +247,7 @@ def test_a_work_that_ends(village: Village, raises: bool) -> None:
             assert first.member.statistics().depositions == 1
             said = [str(role) for role in first.roles if isinstance(role, Seeking)]
             assert raises == any("RuntimeError: the work" in text for text in said)
+            assert said[-2:] == ["standing for election", "starting to lead"]  # that one is over
             await first.leads()
             second = await village.joins(102)
             await second.follows(first)

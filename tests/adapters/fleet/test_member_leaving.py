@@ -214,6 +214,8 @@ def test_with_a_goodbye(village: Village) -> None:
             first, second = await village.fleet(101, 102)
             assert await second.member.leave(goodbye=True) == ""
             await gone(second)
+            assert [str(role) for role in second.roles[-2:]] == ["leaving", "left"]
+            assert isinstance(second.roles[-3], Following)  # nothing was lost
             assert first.member.leader.fleet_view().followers == ()
             assert first.member.leader.statistics().intents == 0
 
