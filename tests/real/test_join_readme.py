@@ -28,6 +28,7 @@ def shape(text: str) -> list[str]:
     """What does not differ from one time to the next: no pids, names, ages, identities."""
     lines = []
     for line in text.splitlines():
+        line = re.sub(r"\(running, python[\d.]*\)", "(running, tenure)", line)  # `python -m` is not called tenure
         plain = re.sub(r"\((?!running)\w+\)|epoch 2, \w+, thread", "NAME", line.partition(", heartbeat")[0])
         lines.append(re.sub(r"\b\d+(:\d+)+\b|\bpid \d+|\d+\.\d s", "N", plain))
     return lines
