@@ -1,5 +1,7 @@
 """One follower, driven: the machine of `tenure.machines.follower` over the bus (bus.md b; locks.md 12).
 
+Read `steps`, `deliveries` and `follower`, in this order: one object in three files, by inheritance.
+
     follower = Follower(ports, directory, None, identity, timings, on_lost=look_again)
     match await follower.register(entry, None):
         case Accepted(generation, binding): ...
