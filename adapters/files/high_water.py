@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from tenure.adapters.errors import TenureError
+from tenure.adapters.errors import TenureError, to_read
 from tenure.adapters.files.replacing import read_or_absent, replace_file
 from tenure.adapters.files.timings import Timings
 from tenure.adapters.ports import Ports
@@ -28,7 +28,8 @@ def read_mark(ports: Ports, path: str) -> int:
     try:
         data = read_or_absent(ports.files, path)
     except OSError as error:
-        raise MarkDamaged(f"{path}: the mark of epochs cannot be read: {error.strerror or error}") from error
+        why = f"{error.strerror or error}; {to_read(error)}"
+        raise MarkDamaged(f"{path}: the mark of epochs cannot be read: {why}") from error
     if data is None:
         return 0
     found, problem = parse_mark(data)

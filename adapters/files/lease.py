@@ -15,7 +15,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final, TypeVar
 
-from tenure.adapters.errors import TenureError
+from tenure.adapters.errors import TenureError, to_write
 from tenure.adapters.files.directory import AgentDirectory
 from tenure.adapters.files.guard import GuardedFile
 from tenure.adapters.files.high_water import read_mark
@@ -107,7 +107,7 @@ class LeaseRuntime(LeaseSteps):
             self._tell(Look(sight), 0, sight)
             tenure = self.data.tenure
             mine = tenure is not None and sight.entry is not None and same_owner(tenure.owner, sight.entry.owner)
-            problem = f"{self.directory.registry}: {registry.problem}" if registry.problem else ""
+            problem = f"{self.directory.registry}: {registry.problem}; {registry.remedy}" if registry.problem else ""
             return View(sight.entry, self._classify(sight), mine, sight.readable, problem)
 
     def check(self) -> Saw:
@@ -320,7 +320,7 @@ class LeaseRuntime(LeaseSteps):
             except FileExistsError:
                 continue  # another process was faster
             except OSError as error:
-                raise TenureError(f"{path}: cannot be made: {error.strerror or error}") from error
+                raise TenureError(f"{path}: cannot be made: {error.strerror or error}; {to_write(error)}") from error
 
     def _remove_made(self) -> None:
         """Leave nothing behind where nothing came about: the directories that were made, if they are empty still."""

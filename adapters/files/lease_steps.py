@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 
 import attrs
 
-from tenure.adapters.errors import TenureError
+from tenure.adapters.errors import TenureError, to_read
 from tenure.adapters.files.directory import AgentDirectory
 from tenure.adapters.files.high_water import raise_mark
 from tenure.adapters.files.lease_events import record
@@ -74,7 +74,8 @@ class Transaction:
     def require_readable(self) -> None:
         """Raises RegistryDamaged where that is why the machine refused: nothing was changed (S12)."""
         if not self.sight.readable:
-            raise RegistryDamaged(f"{self.path}: {self.registry.problem}; nothing was changed: see tenure doctor")
+            found = self.registry
+            raise RegistryDamaged(f"{self.path}: {found.problem}; nothing was changed: {found.remedy}")
 
     def failure(self) -> TenureError:
         """Why the operation did not come about."""
@@ -230,7 +231,7 @@ class LeaseSteps:
         try:
             registry = parse_registry(read_or_absent(self.ports.files, self.directory.registry))
         except OSError as error:
-            registry = Registry(problem=f"cannot be read: {error.strerror or error}")
+            registry = Registry(problem=f"cannot be read: {error.strerror or error}", remedy=to_read(error))
         if not registry.problem and (problem := registry.implausible(self.key)):
             registry = attrs.evolve(registry, problem=problem)
         entry = None if registry.problem else registry.entry(self.key)

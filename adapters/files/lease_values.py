@@ -45,7 +45,7 @@ class View:
 
     `entry`: of the key, None for none. `state`: what it is to this runtime (`tenure.machines.lease.classify`). `mine`:
     it is exactly the tenure in this runtime's memory. `readable` is False where the registry is damaged or cannot be
-    read; `problem` names the file and says why, and `entry` is then None.
+    read; `problem` names the file and says why and what to do, and `entry` is then None.
     """
 
     entry: Entry | None

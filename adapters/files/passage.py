@@ -14,7 +14,7 @@ from typing import Final, Generic, TypeVar
 
 import attrs
 
-from tenure.adapters.errors import TenureError
+from tenure.adapters.errors import TenureError, to_write
 from tenure.adapters.files.debris import remove_aside, staged_word
 from tenure.adapters.files.guard_errors import GuardBusy, GuardDamaged, GuardFailed, GuardLost
 from tenure.adapters.files.process_state import ProcessState
@@ -170,7 +170,7 @@ class Passage(Generic[T]):
         except OSError as error:
             self._unwind()
             failure = GuardLost if self.entered else GuardFailed
-            raise failure(f"{self.path}: {_said(error)}; {_advice(error)}") from error
+            raise failure(f"{self.path}: {_said(error)}; {to_write(error)}") from error
         except BaseException:
             self._unwind()
             raise
@@ -209,7 +209,7 @@ class Passage(Generic[T]):
             return self.result[0]
         if report.fault == "timeout":
             raise busy(self.path, look(self.ports, self.path), self.cause)
-        raise GuardFailed(f"{self.path}: {_said(self.cause)}; {_advice(self.cause)}") from self.cause
+        raise GuardFailed(f"{self.path}: {_said(self.cause)}; {to_write(self.cause)}") from self.cause
 
     # -- entering -----------------------------------------------------------------------------------------------------
 
@@ -597,12 +597,3 @@ def busy(path: str, standing: Standing, cause: OSError | None) -> GuardBusy:
 
 def _said(error: OSError | None) -> str:
     return (error.strerror or str(error)) if error is not None else "failed"
-
-
-def _advice(error: OSError | None) -> str:
-    number = error.errno if error is not None else None
-    if number in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return "make the directory writable for this user"
-    if number in (errno.ENOSPC, errno.EDQUOT):
-        return "free some space"
-    return "see tenure doctor --probe"

@@ -14,7 +14,7 @@ from typing import Final
 
 import attrs
 
-from tenure.adapters.errors import TenureError
+from tenure.adapters.errors import MEND, TenureError
 from tenure.machines.entry import Entry, number, parse_entry, render_entry
 
 _BLANK: Final = " \t\n\r"
@@ -50,6 +50,8 @@ class Registry:
     """Where the object's brace opens in `text`, and where it closes."""
     closes: int = 0
     problem: str = ""
+    remedy: str = MEND
+    """What to do about the problem."""
     too_deep: bool = False
     """The problem is this reader's: others may be able to read it."""
 

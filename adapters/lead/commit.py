@@ -11,6 +11,7 @@ from typing import Final, Literal, Protocol
 
 import attrs
 
+from tenure.adapters.errors import to_read
 from tenure.adapters.files.directory import AgentDirectory
 from tenure.adapters.files.guard import GuardBusy, Guarded, GuardedFile, GuardLost
 from tenure.adapters.files.process_state import ProcessState
@@ -292,7 +293,7 @@ class Committer:
         try:
             registry = parse_registry(read_or_absent(ports.files, self.directory.registry))
         except OSError as error:
-            registry = Registry(problem=f"cannot be read: {error.strerror or error}")
+            registry = Registry(problem=f"cannot be read: {error.strerror or error}", remedy=to_read(error))
         if not registry.problem and (problem := registry.implausible(self.key)):
             registry = attrs.evolve(registry, problem=problem)
         entry = None if registry.problem else registry.entry(self.key)
@@ -313,7 +314,7 @@ class Committer:
     def _words(self, answer: Answer, registry: Registry, sight: Sight) -> str:
         match answer:
             case "unreadable":
-                return f"{self.directory.registry}: {registry.problem}; nothing was run: see tenure doctor"
+                return f"{self.directory.registry}: {registry.problem}; nothing was run: {registry.remedy}"
             case "timed_out":
                 return (
                     f"the command was ended: its {self.bounds.run_ms / 1000:g} s were over, and others wait meanwhile"

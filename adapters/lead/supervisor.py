@@ -128,7 +128,7 @@ class Supervisor:
             return False
         view = self._lease.look()
         if not view.readable:
-            self._fail(TenureError(f"{view.problem}; mend it, or run tenure doctor"))
+            self._fail(TenureError(view.problem))
             return True
         if view.state != ACTIVE_ELSEWHERE and not self._refused:
             self._standby.close()

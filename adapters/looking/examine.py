@@ -88,7 +88,8 @@ def examine(ports: Ports, directory: AgentDirectory, timings: Timings, own: str 
     states = _state_damage(ports, directory)
     registry = look_at_registry(ports, directory.registry, timings)
     if registry.problem and not registry.damaged:
-        raise OSError(errno.EACCES, registry.problem, registry.path)
+        why = f"{registry.problem}; {registry.remedy}" if registry.remedy else registry.problem
+        raise OSError(errno.EACCES, why, registry.path)
     own_guard = own is not None and guard.payload is not None and guard.payload.generation == own
     holders = () if own_guard else guard_blockers(guard)
     me = ports.processes.me()

@@ -15,6 +15,7 @@ from typing import Final, Literal
 
 import attrs
 
+from tenure.adapters.errors import forbidden, to_read
 from tenure.adapters.files.registry import parse_registry
 from tenure.adapters.files.standing import probe_claimant
 from tenure.adapters.files.timings import Timings
@@ -117,6 +118,8 @@ class RegistryLook:
     problem: str = ""
     damaged: bool = False
     odd: tuple[str, ...] = ()
+    remedy: str = ""
+    """What to do so that it can be read; "" where that is not known."""
 
 
 # -- a process ------------------------------------------------------------------
@@ -288,7 +291,8 @@ def look_at_registry(ports: Ports, path: str, timings: Timings) -> RegistryLook:
     except OSError as error:
         if error.errno in (errno.EISDIR, errno.EINVAL, errno.ELOOP):
             return RegistryLook(path, True, problem="not a regular file", damaged=True)
-        return RegistryLook(path, True, problem=f"cannot be read: {error.strerror}")
+        remedy = to_read(error) if forbidden(error) else ""
+        return RegistryLook(path, True, problem=f"cannot be read: {error.strerror}", remedy=remedy)
     registry = parse_registry(data)
     if registry.too_deep:
         return RegistryLook(path, True, problem=f"cannot be read: {registry.problem}")

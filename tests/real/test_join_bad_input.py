@@ -91,6 +91,33 @@ def test_a_directory_without_permission(joins: Joins) -> None:
     assert list(joins.directory.iterdir()) == []
 
 
+@pytest.mark.parametrize("command", ["join", "lead"])
+@pytest.mark.parametrize(
+    ("what", "mode", "advice"),
+    [
+        ("torn", None, "mend it, or run tenure doctor"),
+        ("owners.json", 0, "give this user the right to read it"),
+        ("", 0, "give this user the right to read it"),
+        ("", 0o555, "make the directory writable for this user"),
+    ],
+)
+def test_what_to_do(tmp_path: Path, command: str, what: str, mode: int | None, advice: str) -> None:
+    """Both commands say it, and the right thing: doctor mends no permissions."""
+    registry = tmp_path / "tmp" / "telegram" / "owners.json"
+    if what:
+        registry.parent.mkdir(parents=True)
+        registry.write_text("torn" if what == "torn" else "{}")
+    bound = registry if what else tmp_path
+    if mode is not None:
+        bound.chmod(mode)
+    arguments = [*JOIN[:-1], command, str(tmp_path), *(["--", "true"] if command == "lead" else [])]
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=60, preexec_fn=before_exec)
+    bound.chmod(0o700)
+    assert (2, 1) == (done.returncode, done.stderr.count("\n")), done.stderr
+    assert done.stderr.startswith(f"tenure: {tmp_path}/tmp")
+    assert done.stderr.endswith(f"; {advice}\n")
+
+
 def test_files_that_are_damaged(joins: Joins) -> None:
     """The registry, the mark of the epochs, the guard, and what stands where the endpoint should: each is named, and
     left as it is."""
