@@ -119,7 +119,7 @@ def reach(entry: ModuleEntry, effort: str = "quick") -> StageResult:
     ]
     graph: Graph[Any] | None = None
     if importlib.util.find_spec("hypothesis") is None:
-        message = "random runs need Hypothesis: pip install 'tenure[test]'"
+        message = "random runs need Hypothesis: pip install 'tenure[verify]'"
         detail.append({"verdict": Verdict.UNDETERMINED.value, "message": message})
     elif entry.twin is None:
         message = f"the twin {entry.twin_name} cannot be imported"

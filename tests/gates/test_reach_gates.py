@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+import tomllib
 from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any, ClassVar
@@ -243,3 +245,14 @@ def test_smallest_configuration_is_walked(monkeypatch: pytest.MonkeyPatch) -> No
 
     assert reach.pinned(entry) == "small"
     assert reach.pinned(attrs.evolve(entry, reach="some")) == "some"
+
+
+def test_without_hypothesis_the_right_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The verifier's, which has it."""
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    entry = load(spec_directory())["Transaction"]
+    found = reach.reach(entry)
+    assert Verdict.UNDETERMINED is found.verdict
+    assert any("pip install 'tenure[verify]'" in str(row.get("message")) for row in found.detail)
+    data = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))
+    assert any(name.startswith("hypothesis") for name in data["project"]["optional-dependencies"]["verify"])
