@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable, Coroutine
 
 import attrs
@@ -15,7 +14,7 @@ from tenure.adapters.bus.messages.fleet_view import FleetView
 from tenure.adapters.bus.messages.protocol import ProtocolIdentity
 from tenure.adapters.bus.serving.ledger import RequestKey
 from tenure.adapters.bus.serving.limits import Limits
-from tenure.adapters.errors import TenureError
+from tenure.adapters.errors import TenureError, in_words
 from tenure.adapters.files.directory import AgentDirectory
 from tenure.adapters.files.timings import Timings
 from tenure.adapters.fleet.desk import Desk
@@ -105,6 +104,8 @@ class Leading:
         self._healing = False
 
     async def begin(self, binding: Binding | None) -> None:
+        """Read what is published, take the own place (that of `binding` if it is free), clean up what was promised,
+        publish, and only then listen. Raises TenureError where one of it cannot be done; `end` undoes what was."""
         means = self.means
         snapshot = await self._load()
         provisioning = means.provisioning
@@ -121,6 +122,7 @@ class Leading:
         self._job(self._ticks())
 
     async def end(self) -> None:
+        """Answer nobody any more, and take away what listens."""
         self.routing.close()
         self.desk.close()
         for job in tuple(self._jobs):
@@ -234,11 +236,12 @@ class Leading:
                 tell(self.means.ports, "fleet", "healed", path=self.endpoint.path)
             # Without what is published nobody of the other system registers.
             path = self._projection(self.epoch).path
-            if self.routing.book is not None and not await asyncio.to_thread(os.path.lexists, path):
+            files = self.means.ports.files
+            if self.routing.book is not None and await asyncio.to_thread(files.kind, path) == "absent":
                 self.routing.book.publish_soon()
                 tell(self.means.ports, "fleet", "healed", path=path)
-        except TenureError as error:
-            tell(self.means.ports, "fleet", "heal", error=str(error))
+        except (TenureError, OSError) as error:
+            tell(self.means.ports, "fleet", "heal", error=in_words(error))
         finally:
             self._healing = False
 

@@ -75,6 +75,19 @@ def test_an_endpoint_that_vanished_is_published_again(house: House) -> None:
     run(story())
 
 
+def test_what_is_published_and_vanished_is_published_again(house: House) -> None:
+    """On the next tick: without it nobody of the other system registers."""
+
+    async def story() -> None:
+        async with house:
+            await house.led()
+            (published,) = Path(house.directory.state).glob("state*.json")
+            published.unlink()
+            await until(published.exists)
+
+    run(story())
+
+
 def test_a_followers_endpoint_that_vanished_is_published_again(house: House) -> None:
     """With its next heartbeat."""
 
