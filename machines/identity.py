@@ -33,7 +33,7 @@ class Birth:
 
 @attrs.frozen
 class Process:
-    """A process that has told us its birth: this one."""
+    """A process that has told us its birth."""
 
     pid: int
     birth: Birth

@@ -38,11 +38,6 @@ class InstanceIdentity:
         return self.process.pid
 
     @property
-    def birth(self) -> Process:
-        """The process: the pid with its birth."""
-        return self.process
-
-    @property
     def birth_id(self) -> str:
         """processBirthId: what proves, to whoever sees this pid again, whether it is still this process."""
         return identities.linux_birth_id(self.process.pid, self.process.birth.ticks)

@@ -212,7 +212,7 @@ class Ledger(Generic[K, A]):
         return tuple(self._tasks)
 
     def statistics(self) -> LedgerStatistics:
-        """This moment."""
+        """Counts as they are now."""
         count = self._counts
         return LedgerStatistics(
             len(self._entries.slots),

@@ -139,7 +139,7 @@ class FollowerSteps:
         return mine.own_profile_key(self._profile) if self.data.own_key else mine.profile_key(self._profile)
 
     def statistics(self) -> FollowerStatistics:
-        """This moment."""
+        """Counts as they are now."""
         return FollowerStatistics(self.phase, self.generation, **attrs.asdict(self._counts))
 
     # -- the machine --------------------------------------------------------------------------------------------------

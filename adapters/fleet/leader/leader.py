@@ -122,7 +122,7 @@ class Leader:
         return self._opened().view()
 
     def statistics(self) -> LeaderStatistics:
-        """This moment."""
+        """Counts as they are now."""
         opened = self._open
         if opened is None:
             return LeaderStatistics("closed", 0, 0, 0, None, None)
