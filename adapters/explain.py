@@ -13,7 +13,7 @@ from tenure.adapters.errors import TenureError
 from tenure.adapters.red import Red, meaning, red
 from tenure.adapters.spec_text import Texts
 from tenure.adapters.tlavalue import fields
-from tenure.adapters.verify.manifest import TYPE_OK, ModuleEntry, load
+from tenure.adapters.verify.manifest import TYPE_OK, ModuleEntry, load, spec_directory
 from tenure.models.explore import Label
 
 ENVIRONMENT: Final = "environment"
@@ -24,7 +24,7 @@ def module(spec: Path, name: str) -> ModuleEntry:
     """The manifest's entry. Raises `TenureError` with near names when there is none, or no twin to tell stories."""
     entries = load(spec)
     if name not in entries:
-        raise TenureError(f"no module {name} in {spec / 'manifest.toml'}{_near(name, entries)}")
+        raise TenureError(no_module(spec, name, entries))
     entry = entries[name]
     if entry.twin is None:
         raise TenureError(f"{name}: its twin {entry.twin_name} cannot be imported")
@@ -50,6 +50,12 @@ def overview(entry: ModuleEntry) -> list[str]:
     lines += [f"  {c.name}: {c.states:,} states, {c.transitions:,} transitions" for c in entry.configs.values()]
     lines += ["", f"tenure explain {entry.name} --without GUARD tells what happens without one of them."]
     return lines
+
+
+def no_module(spec: Path, name: str, known: Collection[str]) -> str:
+    """That the manifest of `spec` has no such module, and what may have been meant. The installed one goes unnamed."""
+    where = "" if spec == spec_directory() else f" in {spec / 'manifest.toml'}"
+    return f"no module {name}{where}{_near(name, known)}"
 
 
 def without(entry: ModuleEntry, guard: str) -> tuple[Red, list[str]]:
@@ -86,7 +92,7 @@ def _near(name: str, known: Collection[str]) -> str:
     near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
     # A part of a name is near as well: `fresh` is meant for `generation_is_fresh`.
     near += [k for k in known if name.lower() in k.lower() and k not in near][:3]
-    return f"; near: {', '.join(near)}" if near else f"; there are: {', '.join(known)}"
+    return f"; near: {', '.join(near)}" if near else f"; there are: {', '.join(known) or 'none'}"
 
 
 # -- the sequence diagram -----------------------------------------------------

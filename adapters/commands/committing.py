@@ -10,7 +10,7 @@ from typing import Annotated, Final
 import attrs
 import typer
 
-from tenure.adapters.commands.root import app
+from tenure.adapters.commands.root import LEASE_HELP, Running, app
 from tenure.adapters.errors import TenureError, printable
 
 STALE: Final = 5
@@ -21,13 +21,13 @@ _DELAY_MS: Final = 5.0
 """How often a busy lock or guard is tried: a commit is short, and so is the wait for one."""
 
 
-@app.command()
+@app.command(cls=Running, short_help="run CMD under a live epoch")
 def commit(
     directory: Annotated[str, typer.Argument(metavar="DIR", help="The agent directory.")],
     epoch: Annotated[
         str, typer.Option(metavar="N", help="The epoch under which this was decided: TENURE_EPOCH of tenure lead.")
     ],
-    command: Annotated[list[str] | None, typer.Argument(metavar="-- CMD...", help="What runs.")] = None,
+    command: Annotated[list[str] | None, typer.Argument(metavar="CMD", help="What runs; after --.")] = None,
     profile: Annotated[str | None, typer.Option(metavar="NAME", help="The profile whose key it is about.")] = None,
     timeout: Annotated[
         float,
@@ -37,7 +37,7 @@ def commit(
     ] = 1.0,
     lease: Annotated[
         float,
-        typer.Option(metavar="SECONDS", min=0.1, max=86_400.0, help="How long a lease lasts; the same for all of DIR."),
+        typer.Option(metavar="SECONDS", min=0.1, max=86_400.0, help=LEASE_HELP),
     ] = 8.0,
 ) -> None:
     """Run CMD inside the ownership transaction of DIR if N is the current epoch of a live lease.

@@ -13,7 +13,7 @@ import typer
 from tenure.adapters.awaiting import heard
 from tenure.adapters.commands.leading import open_if_closed
 from tenure.adapters.commands.lines import Lines
-from tenure.adapters.commands.root import app
+from tenure.adapters.commands.root import LEASE_HELP, app
 from tenure.adapters.errors import TenureError, printable
 
 if TYPE_CHECKING:
@@ -24,14 +24,14 @@ _ENDING: Final = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "
 _BAD_INPUT: Final = 2
 
 
-@app.command()
+@app.command(short_help="be a member of the fleet: lead or follow")
 def join(
     directory: Annotated[str, typer.Argument(metavar="DIR", help="The agent directory.")],
     profile: Annotated[str | None, typer.Option(metavar="NAME", help="Join this profile's fleet.")] = None,
     name: Annotated[str | None, typer.Option(metavar="TEXT", help="What to call this process.")] = None,
     lease: Annotated[
         float,
-        typer.Option(metavar="SECONDS", min=0.1, max=86_400.0, help="How long a lease lasts; the same for all of DIR."),
+        typer.Option(metavar="SECONDS", min=0.1, max=86_400.0, help=LEASE_HELP),
     ] = 8.0,
     goodbye: Annotated[
         bool, typer.Option("--goodbye", help="When it ends, have the leader take slot and thread away at once.")
@@ -62,8 +62,8 @@ def join(
     registry_key(profile)
     if name is not None and not valid_name(name):
         raise TenureError(
-            f"--name {printable(name)}: give one word of two or more of the letters A-Z and a-z, the first a capital; "
-            "not Telegram, Leader or Follower"
+            f"--name {name!r}: give one word of two or more of the letters A-Z and a-z, the first a "
+            "capital; not Telegram, Leader or Follower"
         )
     recorder = None
     if trace is not None:

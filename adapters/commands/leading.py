@@ -11,23 +11,23 @@ from typing import Annotated, Final
 import attrs
 import typer
 
-from tenure.adapters.commands.root import app
+from tenure.adapters.commands.root import LEASE_HELP, Running, app
 from tenure.adapters.errors import TenureError
 
 _DELAY_MS: Final = 5.0
 """How long a supervisor waits for a busy guard between two attempts: a takeover should not wait for a long one."""
 
 
-@app.command()
+@app.command(cls=Running, short_help="run COMMAND while this process leads")
 def lead(
     directory: Annotated[str, typer.Argument(metavar="DIR", help="The agent directory.")],
     command: Annotated[
-        list[str] | None, typer.Argument(metavar="-- COMMAND...", help="What runs while leading.")
+        list[str] | None, typer.Argument(metavar="COMMAND", help="What runs while leading; after --.")
     ] = None,
     profile: Annotated[str | None, typer.Option(metavar="NAME", help="Lead under this profile's key.")] = None,
     lease: Annotated[
         float,
-        typer.Option(metavar="SECONDS", min=0.1, max=86_400.0, help="How long a lease lasts; the same for all of DIR."),
+        typer.Option(metavar="SECONDS", min=0.1, max=86_400.0, help=LEASE_HELP),
     ] = 8.0,
     kill_after: Annotated[
         float,

@@ -14,7 +14,7 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from tenure.adapters.commands.root import app, terminal
+from tenure.adapters.commands.root import LEASE_HELP, app, terminal
 from tenure.adapters.errors import printable
 from tenure.adapters.files.timings import DEFAULT, Timings
 
@@ -22,7 +22,7 @@ Directory = Annotated[str, typer.Argument(metavar="DIR", help="The agent directo
 T = TypeVar("T")
 Lease = Annotated[
     float,
-    typer.Option(metavar="SECONDS", min=0.1, max=86_400.0, help="How long a lease lasts; the same for all of DIR."),
+    typer.Option(metavar="SECONDS", min=0.1, max=86_400.0, help=LEASE_HELP),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
@@ -31,7 +31,7 @@ _LABEL = 12
 _PERIOD_S = 1.0
 
 
-@app.command()
+@app.command(short_help="who leads, who follows, what is left behind")
 def status(
     directory: Directory,
     profile: Annotated[
@@ -89,7 +89,7 @@ def status(
         _print(console, drawn(found))
 
 
-@app.command()
+@app.command(short_help="move what is damaged aside")
 def doctor(
     directory: Directory,
     probe: Annotated[
@@ -102,8 +102,8 @@ def doctor(
     processes left. Deletes nothing that anybody wrote but such debris.
 
     Exit status: 0 when nothing damaged stays; 1 when something does, since a live process owns it or only a person can
-    tell (it says which and what to do); 2 when DIR cannot be read or written. With --probe: 0 when tenure can run here,
-    1 when not.
+    tell (it says which and what to do); 2 when DIR cannot be read, or what has to be moved cannot be. With --probe: 0
+    when tenure can run here, 1 when not.
     """
     from tenure.adapters.files.directory import agent_directory
     from tenure.adapters.files.host import real_ports

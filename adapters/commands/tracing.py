@@ -10,7 +10,7 @@ import typer
 from tenure.adapters.commands.root import app
 
 trace = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=None, help="Check recorded traces.")
-app.add_typer(trace, name="trace")
+app.add_typer(trace, name="trace", short_help="check recorded traces")
 
 EXPLAINED, UNEXPLAINED, UNDETERMINED = 0, 1, 3
 
@@ -20,9 +20,9 @@ def root() -> None:
     """Check recorded traces against the models."""
 
 
-@trace.command()
+@trace.command(short_help="whether the models explain what was recorded")
 def check(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Trace files, or directories of them.")],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Trace files, or directories of them.")],
     seconds: Annotated[float, typer.Option(metavar="S", min=0.1, help="Give up after so long.")] = 120.0,
     tlc: Annotated[bool, typer.Option("--tlc", help="Ask TLC as well, about the first events.")] = False,
     tlc_path: Annotated[

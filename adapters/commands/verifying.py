@@ -18,10 +18,10 @@ from tenure.adapters.errors import TenureError
 from tenure.adapters.verify.effort import Effort
 
 
-@app.command()
+@app.command(short_help="check specifications, guards and machines")
 def verify(
     modules: Annotated[
-        list[str] | None, typer.Argument(metavar="[MODULE]...", help="Modules of the manifest; all by default.")
+        list[str] | None, typer.Argument(metavar="MODULE", help="Modules of the manifest; all by default.")
     ] = None,
     effort: Annotated[
         Effort, typer.Option(help="quick runs again only what changed since it passed; thorough runs everything.")
@@ -55,6 +55,7 @@ def verify(
 
     Exit status: 0 PASS, 1 FAIL, 2 usage, 3 UNDETERMINED (a limit was hit or a tool is missing), 4 RAN-NOTHING.
     """
+    from tenure.adapters import explain as explaining
     from tenure.adapters.verify import cache, junit, manifest, report
     from tenure.adapters.verify.result import worst
     from tenure.adapters.verify.run import Options
@@ -64,7 +65,7 @@ def verify(
     wanted = list(dict.fromkeys(modules)) if modules else list(entries)
     for name in wanted:
         if name not in entries:
-            raise TenureError(f"no module {name}; {directory / 'manifest.toml'} has {', '.join(entries) or 'none'}")
+            raise TenureError(explaining.no_module(directory, name, entries))
     to_stdout = json_file is not None and str(json_file) == "-"
     for file in (None if to_stdout else json_file, junit_file):
         if file is not None:
@@ -87,7 +88,7 @@ def verify(
     raise typer.Exit(worst(r.verdict for r in results).exit_status)
 
 
-@app.command()
+@app.command(short_help="what a module asks, and what breaks without a guard")
 def explain(
     module: Annotated[str, typer.Argument(metavar="MODULE", help="A module of the manifest.")],
     without: Annotated[
@@ -124,7 +125,7 @@ def explain(
         raise typer.Exit(1)
 
 
-@app.command()
+@app.command(short_help="every guard, its law, and what breaks without it")
 def guards(
     check: Annotated[bool, typer.Option("--check", help="Only say whether GUARDS.md is current.")] = False,
     spec: Annotated[Path | None, typer.Option(metavar="DIR", help="A directory like spec/ of the repository.")] = None,
@@ -146,7 +147,7 @@ def guards(
         raise typer.Exit(1)
 
 
-@app.command()
+@app.command(short_help="what every row of every machine answers")
 def answers(
     spec: Annotated[Path | None, typer.Option(metavar="DIR", help="A directory like spec/ of the repository.")] = None,
 ) -> None:

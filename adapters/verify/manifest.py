@@ -125,7 +125,7 @@ def load(spec: Path) -> dict[str, ModuleEntry]:
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise ManifestError(f"{path}: {error.strerror}") from error
+        raise ManifestError(f"{path}: {error.strerror}; name a directory like spec/") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ManifestError(f"{path}: {error}") from error
     unlisted = {p.stem.removeprefix("MC") for p in spec.glob("MC*.tla")} - data.keys()

@@ -282,3 +282,67 @@ def test_the_help_says_how_to_verify_an_edit() -> None:
     assert "pip install '.[all]'" in done.stdout
     for option in ("--effort", "--json", "--junit", "--tlc", "--spec", "--timeout", "--pin"):
         assert option in done.stdout
+
+
+def said(capfd: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    status = tenure(*arguments)
+    out, err = capfd.readouterr()
+    return status, out, err
+
+
+def test_the_list_of_commands_is_not_cut(capfd: pytest.CaptureFixture[str]) -> None:
+    """Each in one short line; and no metavar is decorated twice."""
+    for group in ([], ["trace"]):
+        status, out, _ = said(capfd, *group, "--help")
+        assert 0 == status
+        lines = out.partition("Commands:")[2].splitlines()
+        names = [line.split()[0] for line in lines if line.strip()]
+        assert all(len(line.split(None, 1)[1]) <= 55 and "..." not in line for line in lines if line.strip())
+        for name in names:
+            _, out, _ = said(capfd, *group, name, "--help")
+            usage = out.splitlines()[0]
+            assert not any(text in usage for text in ("[[", "......", "...}", "[--", "...]"))
+
+
+def test_the_version(capfd: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = said(capfd, "--version")
+    assert (0, "tenure ") == (status, out[:7])
+    assert 1 == out.count("\n")
+
+
+@pytest.mark.parametrize("command", [["lead"], ["commit", "--epoch", "1"]])
+def test_an_option_of_the_command_that_runs(
+    command: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """It comes after two hyphens, and that is said; a misspelt option of ours is told as ever."""
+    status, _, err = said(capfd, *command, str(tmp_path), "sh", "-c", "true")
+    assert 2 == status
+    assert "No such option: -c; what belongs to the command that runs comes after --" in err
+    status, _, err = said(capfd, *command, "--leas", "1", str(tmp_path), "true")
+    assert 2 == status
+    assert "--lease" in err
+    assert "comes after" not in err
+
+
+def test_a_module_in_another_case(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Both commands say which is near, in the same words; another directory is named."""
+    for command in ("verify", "explain"):
+        assert (2, "", "tenure: no module transaction; near: Transaction, FileTransaction\n") == said(
+            capfd, command, "transaction"
+        )
+        shutil.copytree(manifest.spec_directory(), tmp_path / command)
+        _, _, err = said(capfd, command, "transaction", "--spec", str(tmp_path / command))
+        assert f"no module transaction in {tmp_path / command}/manifest.toml; near: " in err
+
+
+def test_a_directory_without_a_manifest(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    for command in (["verify"], ["explain", "Transaction"], ["guards"], ["answers"]):
+        status, _, err = said(capfd, *command, "--spec", str(tmp_path))
+        assert (2, 1) == (status, err.count("\n"))
+        assert err.endswith("manifest.toml: No such file or directory; name a directory like spec/\n")
+
+
+def test_an_empty_name_is_quoted(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    status, _, err = said(capfd, "join", str(tmp_path), "--name", "")
+    assert 2 == status
+    assert "--name '': give one word" in err

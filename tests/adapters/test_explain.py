@@ -87,7 +87,7 @@ def test_text_is_escaped_for_mermaid() -> None:
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        (["Transacton"], "no module Transacton in"),
+        (["Transacton"], "no module Transacton; near"),
         (["Transacton"], "near: Transaction"),
         (["Transaction", "--without", "nobody"], "has no guard or permit nobody; near: nobody_inside"),
         (["Transaction", "--without", "xyzzy"], "there are: nobody_inside, holder_is_gone, death_frees"),
