@@ -85,8 +85,8 @@ def status(
             for found in _again(look, True):
                 live.update(Group(*drawn(found)), refresh=True)
         return
-    for found in _again(look, watch):
-        _print(console, drawn(found))
+    for number, found in enumerate(_again(look, watch)):
+        _print(console, [Text()] * bool(number) + drawn(found))
 
 
 @app.command(short_help="move what is damaged aside")

@@ -33,7 +33,7 @@ from tenure.adapters.fleet.threads.views import (
     kept,
     published,
 )
-from tenure.adapters.looking.looks import EntryLook
+from tenure.adapters.looking.looks import EntryLook, look_at_process
 from tenure.adapters.ports import Ports
 from tenure.machines.entry import integer
 from tenure.machines.slot_board import Record
@@ -52,7 +52,7 @@ Asking = Callable[[Iterable[EntryLook]], Mapping[str, Told]]
 class FleetLook:
     """The fleet of one key. `source`: who says so. `why`: why its leader does not, "" where it does. `age_ms`: since
     the projection was written, `path` is where it is. `problem`: why it cannot be read. `foreign`: the other system
-    wrote it."""
+    wrote it. `gone`: the pids of followers that no living process has."""
 
     key: str
     source: Source
@@ -64,6 +64,7 @@ class FleetLook:
     leader: LeaderView | None = None
     followers: tuple[ListedFollower, ...] = ()
     kept: Kept = attrs.field(factory=Kept)
+    gone: frozenset[int] = frozenset()
 
 
 def nobody_asked(leaders: Iterable[EntryLook]) -> Mapping[str, Told]:
@@ -84,7 +85,12 @@ def fleets(
         else _from_projection(entry, answer, look(ports.files, directory, key), ports.clock.wall_ms())
         for key, entry in known.items()
     ]
-    return tuple(fleet for fleet in found if fleet is not None)
+    return tuple(attrs.evolve(fleet, gone=_gone(ports, fleet)) for fleet in found if fleet is not None)
+
+
+def _gone(ports: Ports, fleet: FleetLook) -> frozenset[int]:
+    pids = {follower.pid for follower in fleet.followers if follower.pid is not None}
+    return frozenset(pid for pid in pids if look_at_process(ports, pid, None).proven_dead)
 
 
 def not_to_ask(entry: EntryLook) -> str:

@@ -18,7 +18,7 @@ def fleet_lines(fleet: FleetLook) -> list[Line]:
     said = [_source(fleet)]
     if fleet.leader is not None:
         said.append(_leader(fleet.leader))
-    said += [_follower(follower) for follower in fleet.followers]
+    said += [_follower(follower, follower.pid in fleet.gone) for follower in fleet.followers]
     said += [_reservation(view) for view in fleet.kept.reservations]
     said += [_pending(view) for view in fleet.kept.pendings]
     said += [_clean_up(view) for view in fleet.kept.clean_ups]
@@ -45,16 +45,16 @@ def _leader(view: LeaderView) -> Line:
     return Line(_slot(view.slot), f"leader: pid {view.pid}, instance {view.instance_id}{epoch}{place}", "good")
 
 
-def _follower(follower: ListedFollower) -> Line:
+def _follower(follower: ListedFollower, gone: bool) -> Line:
     age = follower.heartbeat_age_ms
-    parts = [f"pid {follower.pid}"] if follower.pid is not None else []
+    parts = [f"pid {follower.pid}{' (gone)' if gone else ''}"] if follower.pid is not None else []
     parts.append(f"instance {follower.instance_id}")
     if follower.generation:
         parts.append(f"generation {follower.generation}")
     parts.append("heartbeat not known" if age is None else f"heartbeat {duration(age)} ago")
     if follower.profile:
         parts.append(f"profile {follower.profile}")
-    mood: Mood = "quiet" if age is None else "good" if age <= _LATE_MS else "warn"
+    mood: Mood = "warn" if gone else "quiet" if age is None else "good" if age <= _LATE_MS else "warn"
     return Line(_slot(follower.slot), f"{', '.join(parts)}{_place(follower.name, follower.target)}", mood)
 
 

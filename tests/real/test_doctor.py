@@ -373,6 +373,19 @@ def test_a_directory_that_cannot_be_written_is_one_line_and_status_2(
         state.chmod(0o700)
 
 
+def test_watch_in_plain_lines_parts_its_looks(tmp_path: Path) -> None:
+    """By an empty line, where no terminal is drawn anew."""
+    command = [sys.executable, "-m", "tenure.adapters.cli", "status", str(tmp_path), "--watch"]
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as watching:
+        assert watching.stdout is not None
+        lines = [watching.stdout.readline().rstrip() for _ in range(7)]
+        watching.send_signal(signal.SIGINT)
+    assert lines[3] == ""
+    assert lines[:3] == lines[4:]
+    assert lines[0] == str(tmp_path)
+
+
 def test_watch_looks_again_until_it_is_interrupted(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tenure.adapters.cli", "status", str(tmp_path), "--watch", "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as watching:

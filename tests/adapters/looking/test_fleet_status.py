@@ -135,6 +135,7 @@ def lead(ward: Ward, **fields: object) -> None:
 
 def test_a_leader_that_answers_tells_its_fleet_itself(ward: Ward) -> None:
     lead(ward)
+    ward.processes.start(80)
     publish(ward)
     found = look(ward, VIEW)
     text = said(ward, found)
@@ -152,6 +153,7 @@ def test_a_leader_that_answers_tells_its_fleet_itself(ward: Ward) -> None:
 
 def test_one_that_does_not_answer_is_said_to_and_what_it_published_is_shown_with_its_age(ward: Ward) -> None:
     lead(ward)
+    ward.processes.start(80)
     publish(ward)
     found = look(ward)
     text = said(ward, found)
@@ -195,6 +197,15 @@ def test_where_nobody_leads_what_is_left_is_shown_also_of_keys_that_are_in_no_re
     assert "fleet work: nobody leads; 2 followers" in said(ward, found)
     assert ["default"] == [k.key for k in found.keys]
     assert ["work"] == [fleet.key for fleet in look(ward, key="work").fleets]
+
+
+def test_a_follower_that_has_died_is_said_to_be_gone(ward: Ward) -> None:
+    """All have left, and nobody is there who would take it off the list."""
+    publish(ward)
+    ward.processes.start(80)
+    assert "slot B: pid 80, instance 80:1" in said(ward, look(ward))
+    ward.processes.kill(80)
+    assert "slot B: pid 80 (gone), instance 80:1" in said(ward, look(ward))
 
 
 def test_a_directory_without_a_fleet_has_none(ward: Ward) -> None:
