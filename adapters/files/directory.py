@@ -72,6 +72,18 @@ def agent_directory(path: str | os.PathLike[str]) -> AgentDirectory:
     return AgentDirectory(root)
 
 
+def require_directory(directory: object) -> None:
+    """Raises `TenureError` for what is no `AgentDirectory`, as a path is none: nobody looked whether it is there."""
+    if not isinstance(directory, AgentDirectory):
+        raise TenureError(f"{directory!r} is no AgentDirectory; pass agent_directory(DIR)")
+
+
+def require_key(key: str) -> None:
+    """Raises `TenureError` for what is no key of the registry: nobody else would ever look there."""
+    if registry_key(key) != key:
+        raise TenureError(f"key {key!r} is none; pass registry_key(PROFILE)")
+
+
 def registry_key(profile: str | None) -> str:
     """The registry's key of a profile (locks.md 1), `default` for none. Raises `TenureError` for what is no name."""
     if profile is None or profile in ("", DEFAULT_KEY):

@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import Final, TypeVar
 
 from tenure.adapters.errors import TenureError, to_write
-from tenure.adapters.files.directory import AgentDirectory
+from tenure.adapters.files.directory import AgentDirectory, require_directory, require_key
 from tenure.adapters.files.guard import GuardedFile
 from tenure.adapters.files.high_water import read_mark
 from tenure.adapters.files.lease_steps import LeaseSteps, Transaction
@@ -78,6 +78,9 @@ class LeaseRuntime(LeaseSteps):
         bus_secret: str | None = None,
         guard: Guard | None = None,
     ) -> None:
+        """Raises TenureError for a directory that is no `AgentDirectory`, and for a key that no profile has."""
+        require_directory(directory)
+        require_key(key)
         me, wall_ms = ports.processes.me(), ports.clock.wall_ms()
         self.process = process
         """What all runtimes of this process share; None for that of the process that runs."""

@@ -23,7 +23,7 @@ from typing import Final
 from tenure.adapters.awaiting import heard, to_its_end
 from tenure.adapters.bus.endpoints.paths import endpoint_path, leader_path
 from tenure.adapters.errors import TenureError, in_words
-from tenure.adapters.files.directory import AgentDirectory, registry_key
+from tenure.adapters.files.directory import AgentDirectory, registry_key, require_directory
 from tenure.adapters.files.host import real_ports
 from tenure.adapters.files.lease import LeaseRuntime, NotOwner
 from tenure.adapters.files.process_state import ProcessState
@@ -83,7 +83,8 @@ class Member:
         `provisioning` gives slots, threads and names where this process leads; local ones if not given. `on_role` is
         told of each change of `role`, `on_available` of each beginning (True) and end (False) of leading or following;
         their exceptions are noted and change nothing. `process`: as for the lease, for tests that play several
-        processes. Raises TenureError for a profile that is none."""
+        processes. Raises TenureError for a profile that is none, and for a directory that is no `AgentDirectory`."""
+        require_directory(directory)
         self.ports = real_ports() if ports is None else ports
         self.directory = directory
         self.timings = timings

@@ -10,6 +10,8 @@ import attrs
 import pytest
 
 from tenure.adapters.errors import TenureError
+from tenure.adapters.files.host import real_ports
+from tenure.adapters.files.lease import LeaseRuntime
 from tenure.adapters.files.process_state import ProcessState
 from tenure.adapters.fleet.member import Member
 from tenure.adapters.fleet.roles import Following, Leading, Left, Seeking
@@ -20,6 +22,19 @@ from tests.adapters.fleet.member_room import TIMES, Mute, Village
 @pytest.fixture
 def village(tmp_path: Path) -> Village:
     return Village(tmp_path)
+
+
+def test_a_path_is_no_directory_and_a_word_no_key(village: Village, tmp_path: Path) -> None:
+    """Said where it is made, and what to pass; a key that no profile has is refused as the profile is."""
+    where: Any
+    for where in (tmp_path, str(tmp_path)):
+        for make in (Member, lambda path: LeaseRuntime(real_ports(), path, "default", cwd=None)):
+            with pytest.raises(TenureError, match=r"is no AgentDirectory; pass agent_directory\(DIR\)$"):
+                make(where)
+    for key in ("Bad Name", "", "main"):
+        with pytest.raises(TenureError, match=rf"^(key|profile) '{key}'"):
+            LeaseRuntime(real_ports(), village.directory, key, cwd=None)
+    assert not list(tmp_path.iterdir())
 
 
 def test_the_first_leads_and_the_others_follow(village: Village) -> None:
