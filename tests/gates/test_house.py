@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
+import tomllib
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -88,6 +91,56 @@ def test_what_is_tested_is_what_is_installed() -> None:
     for name in ("machines", "models", "adapters", "spec"):
         assert find_spec(f"tenure.{name}") is not None
         assert name not in sys.modules
+
+
+ROOMS = ("adapters", "machines", "models", "spec")
+
+
+def unlisted(data: dict[str, Any], rooms: set[str]) -> dict[str, set[str]]:
+    """By table of pyproject.toml: packages that it lists and are none, and those that it does not list."""
+    tables = data["tool"]["setuptools"]
+    return {name: found for name in ("packages", "package-data") if (found := set(tables[name]) ^ rooms)}
+
+
+def test_what_is_installed_is_what_is_there() -> None:
+    """Both lists of pyproject.toml name every package and no other, once: who forgets one notices after an install."""
+    data = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    places = [path.parent for room in ROOMS for path in (ROOT / room).rglob("__init__.py")]
+    rooms = {".".join(("tenure", *place.relative_to(ROOT).parts)) for place in places}
+    rooms.add("tenure.spec")  # texts, and no module
+    assert {} == unlisted(data, rooms)
+    packages = data["tool"]["setuptools"]["packages"]
+    assert len(packages) == len(set(packages))
+    assert {"packages": {"tenure.new"}, "package-data": {"tenure.new"}} == unlisted(data, rooms | {"tenure.new"})
+
+
+_TABLE = re.compile(r"^\| file \|.*\n\|[-|]+\|\n((?:\|.*\n?)+)", re.MULTILINE)
+_ROOM_TABLE = re.compile(r"^\| room \|.*\n\|[-|]+\|\n((?:\|.*\n?)+)", re.MULTILINE)
+
+
+def named(table: re.Pattern[str], text: str) -> set[str]:
+    """What the first column of such tables names."""
+    rows = [row for found in table.findall(text) for row in found.splitlines()]
+    return {name for row in rows for name in re.findall(r"`([^`]+)`", row.split("|")[1])}
+
+
+def strayed(place: Path, text: str) -> set[str]:
+    """What the tables of a package's docstring name that is not there."""
+    files = {name for name in named(_TABLE, text) if not (place / f"{name.removesuffix('.py')}.py").is_file()}
+    return files | {name for name in named(_ROOM_TABLE, text) if not (place / name / "__init__.py").is_file()}
+
+
+def test_what_a_package_says_that_it_has_is_there() -> None:
+    """The tables of files and rooms in the docstrings of packages name what stands beside them."""
+    tables = 0
+    for path in sorted(path for room in ROOMS for path in (ROOT / room).rglob("__init__.py")):
+        text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+        assert set() == strayed(path.parent, text), path
+        tables += bool(named(_TABLE, text))
+        assert ("| file |" in text) == bool(named(_TABLE, text)), path
+    assert tables
+    wrong = "| file | what |\n|---|---|\n| `member`, `nobody` | a |\n\n| room | what |\n|---|---|\n| `nowhere/` | b |"
+    assert {"nobody", "nowhere/"} == strayed(ROOT / "adapters" / "fleet", wrong)
 
 
 @pytest.mark.parametrize("package", ["tenure.machines", "tenure.models", "tenure.adapters"])
