@@ -180,7 +180,8 @@ class ConfigCheck:
         row: Row = {"config": config.name, "off": []}
         started = time.perf_counter()
         recorder = Recorder()
-        outcome = explored(entry, config.name, (), [n for n in config.cfg.names if n != TYPE_OK], tools, recorder)
+        lacking = {TYPE_OK, *_lacking(entry, config.name, config.cfg.names)}  # said where the manifest is read
+        outcome = explored(entry, config.name, (), [n for n in config.cfg.names if n not in lacking], tools, recorder)
         if isinstance(outcome, Stop):
             return row_of(row, outcome.verdict, f"{config.name}: {outcome.message}"), NOTHING
         broken = outcome.violations
@@ -473,6 +474,16 @@ def _steps(entry: ModuleEntry, config: str) -> frozenset[str]:
         return frozenset()  # whoever explores it says what is wrong
 
 
+def _lacking(entry: ModuleEntry, config: str, names: Collection[str]) -> list[str]:
+    """Those of `names` that the twin has no property for, as far as it can say."""
+    try:
+        world = entry.world(config)
+        known = {*world.invariants(), *world.steps(), *world.refines(), *world.eventually()}
+    except Exception:
+        return []  # whoever explores it says what is wrong
+    return [name for name in names if name not in known]
+
+
 def _error(name: str, run: Run) -> str:
     if run.unparsed:
         return f"TLC cannot parse the module: {run.message}"  # the same of every check
@@ -506,6 +517,8 @@ def explored(
     go_on: bool = False,
 ) -> Outcome[Any] | Stop:
     """Explore the twin; what goes wrong in its own code is a failure of the twin, not of the verifier."""
+    if lacking := _lacking(entry, config, names or ()):
+        return Stop(Verdict.FAIL, f"the twin has no {', '.join(lacking)}")
     try:
         world = entry.world(config, off)
         if recorder is not None:

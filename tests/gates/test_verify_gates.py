@@ -198,6 +198,16 @@ def test_a_wrong_effect_in_the_twin(bench: Bench, twin_source: Doctor) -> None:
     assert 'phase.a: "waiting" -> "inside"' in found
 
 
+def test_a_property_missing_in_the_twin(bench: Bench, twin_source: Doctor) -> None:
+    """Said once for the configuration, and where its guard is taken away; no line of the explorer's is named."""
+    twin_source('"OneInside": self._one_inside,', "")
+    result = bench.verify("spec", "twin", "red")
+    assert stage(result, "twin") is Verdict.FAIL
+    assert messages(result, "twin") == "three: the twin has no OneInside of INVARIANTS"
+    assert "the twin has no OneInside" in messages(result, "red")
+    assert "KeyError" not in messages(result, "red")
+
+
 def test_a_twin_that_raises(bench: Bench, twin_source: Doctor) -> None:
     twin_source('return {"OneInside": self._one_inside,', 'return {"OneInside": lambda state: state.nothing,')
     result = bench.verify("spec", "twin")
