@@ -198,13 +198,15 @@ def _held_by_another(record: Record | None, wish: Wish, dead: frozenset[Process]
 
 
 def _promoted(board: Board, wish: Wish) -> Record | None:
-    """The thread that a leader had as a follower: it was its own to the last, and an earlier leader's was not."""
+    """The thread that a leader had as a follower: it was its own to the last, and an earlier leader's was not. Where
+    the leader of that time could not see its process, as in another pid namespace, it is the one that it carries."""
     if wish.kind != "leader" or wish.process is None:
         return None
-    return next(
-        (r for r in board.records if r.kind != "leader" and r.instance == wish.instance and r.process == wish.process),
-        None,
-    )
+    for record in board.records:
+        seen = record.process == wish.process or (record.process is None and record.target == wish.target)
+        if record.kind != "leader" and record.instance == wish.instance and seen:
+            return record
+    return None
 
 
 def _yielding(board: Board, wish: Wish, dead: frozenset[Process]) -> Record | None:

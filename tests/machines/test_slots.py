@@ -185,6 +185,22 @@ def test_a_profile_of_a_process_that_is_not_proven_dead_is_held(claimed: Process
     assert "A" == give(board, wish("a", instance="5:2", process=process(5)))[1].slot
 
 
+@pytest.mark.parametrize(
+    ("instance", "carries", "promoted"), [("x:1", True, True), ("x:1", False, False), ("y:1", True, False)]
+)
+def test_a_leader_that_nobody_could_see_keeps_what_it_carries(instance: str, carries: bool, promoted: bool) -> None:
+    """A55: as a follower it was in another pid namespace than its leader, which could not verify its process. What it
+    leads with is its own thread, and not that of the leader before; another's is not taken for it."""
+    board, before = give(Board(), wish("cwd:/here", kind="leader", instance="9:1", process=process(9)))
+    board, record = give(board, wish("manual:x", instance="x:1"))
+    target = record.target if carries else None
+    asked = Wish("cwd:/here", "leader", instance, target=target, process=process(5))
+    found = give(board, asked)[1]
+    assert (found.target, found.slot, found.name) == (
+        (record.target, record.slot, record.name) if promoted else (before.target, before.slot, before.name)
+    )
+
+
 def test_the_profile_of_a_leader_goes_with_the_lease() -> None:
     """Its thread is not lost to who led before and hangs."""
     board, old = give(Board(), wish("cwd:x", kind="leader", process=process(5)))

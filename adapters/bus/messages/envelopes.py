@@ -81,14 +81,17 @@ class Disconnect(_Envelope):
     registration_generation: str | None = None
 
 
+ApiMethod = Literal["call", "callMultipart", "downloadFile"]
+
+
 @attrs.frozen(kw_only=True)
 class CallApi(_Envelope):
-    """A follower asks the leader to call the API: `method` is ``call``, ``callMultipart`` or ``downloadFile``."""
+    """A follower asks the leader to call the API, in one of three ways."""
 
     KIND: ClassVar[str] = "follower.callApi"
 
     instance_id: str
-    method: str
+    method: ApiMethod
     args: tuple[Json, ...]
     sent_at_ms: Number
     registration_generation: str | None = None

@@ -16,6 +16,7 @@ from tenure.adapters.bus.messages.envelopes import (
     AckCode,
     AckError,
     AgentMessage,
+    ApiMethod,
     BatchPosition,
     CallApi,
     Delivery,
@@ -45,6 +46,7 @@ from tenure.adapters.bus.messages.protocol import BUILD_LIMIT, CAPABILITIES_LIMI
 
 _DELIVERY_ID: Final = re.compile("telegram-follower-v1-[0-9a-f]{64}")
 _CODES: Final[dict[str, AckCode]] = {code: code for code in get_args(AckCode)}
+_METHODS: Final[dict[str, ApiMethod]] = {method: method for method in get_args(ApiMethod)}
 _POSITIONS: Final[dict[str, BatchPosition]] = {position: position for position in get_args(BatchPosition)}
 
 
@@ -134,12 +136,15 @@ def _disconnect(fields: Fields, request_id: str, auth: str | None) -> Disconnect
 
 
 def _call_api(fields: Fields, request_id: str, auth: str | None) -> CallApi:
+    method = _METHODS.get(fields.text("method"))
+    if method is None:
+        raise fields.wrong("method", f"is none of {', '.join(_METHODS)}")
     return CallApi(
         request_id=request_id,
         auth=auth,
         instance_id=fields.text("instanceId"),
         registration_generation=fields.text_or_none("registrationGeneration"),
-        method=fields.text("method"),
+        method=method,
         args=tuple(Json(value) for value in fields.array("args")),
         sent_at_ms=fields.number("sentAtMs"),
     )

@@ -175,7 +175,12 @@ by_kind: Mapping[type, st.SearchStrategy[e.Envelope]] = {
     e.Register: st.builds(e.Register, registration=registrations, **common),
     e.Heartbeat: st.builds(e.Heartbeat, **asked),
     e.Disconnect: st.builds(e.Disconnect, **asked),
-    e.CallApi: st.builds(e.CallApi, method=texts, args=st.lists(jsons, max_size=3).map(tuple), **asked),
+    e.CallApi: st.builds(
+        e.CallApi,
+        method=st.sampled_from(["call", "callMultipart", "downloadFile"]),
+        args=st.lists(jsons, max_size=3).map(tuple),
+        **asked,
+    ),
     e.ResolveAgentTarget: st.builds(e.ResolveAgentTarget, selector=selectors, **asked),
     e.RouteAgentMessage: st.builds(e.RouteAgentMessage, message=messages, **asked),
     e.ForwardMessage: st.builds(
