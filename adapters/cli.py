@@ -6,13 +6,17 @@ import signal
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from threading import Timer
 from types import FrameType
+from typing import Final
 
 from tenure.adapters.errors import TenureError, printable
 
 USAGE = 2
 
 
+_LATER_S: Final = 0.01
+"""How long a signal waits that came at a moment when nobody could be told."""
 _SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 
 
@@ -60,7 +64,9 @@ def _interruptible() -> Iterator[None]:
 
     def end(number: int, frame: FrameType | None) -> None:
         nonlocal asked
-        if not asked:  # a second one must not cut the unwinding short
+        if _deaf(frame):
+            Timer(_LATER_S, signal.raise_signal, (number,)).start()
+        elif not asked:  # a second one must not cut the unwinding short
             asked = True
             with suppress(OSError, RuntimeError):  # the terminal is gone, or is being written to at this moment
                 _say(f"interrupted by {signal.Signals(number).name}")
@@ -76,6 +82,17 @@ def _interruptible() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _deaf(frame: FrameType | None) -> bool:
+    """Whether what is interrupted would swallow an exception, or make another one of it: a finalizer, and a class that
+    is being made, as while modules are imported."""
+    while frame is not None:
+        code = frame.f_code
+        if code.co_name in ("__del__", "__set_name__") or code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _say(text: str) -> None:

@@ -346,3 +346,40 @@ def test_an_empty_name_is_quoted(tmp_path: Path, capfd: pytest.CaptureFixture[st
     status, _, err = said(capfd, "join", str(tmp_path), "--name", "")
     assert 2 == status
     assert "--name '': give one word" in err
+
+
+ILL_TIMED = {
+    "while a class is made": """
+import functools
+plain = functools.cached_property.__set_name__
+def set_name(self, owner, name):
+    functools.cached_property.__set_name__ = plain
+    signal.raise_signal(signal.SIGTERM)
+    return plain(self, owner, name)
+functools.cached_property.__set_name__ = set_name
+""",
+    "in a finalizer": """
+import builtins
+plain, done = builtins.__import__, []
+class Dying:
+    def __del__(self):
+        signal.raise_signal(signal.SIGTERM)
+def importing(name, *rest, **more):
+    if name.startswith("tenure.adapters.fleet.member") and not done:
+        done.append(Dying())
+        done[0] = None
+    return plain(name, *rest, **more)
+builtins.__import__ = importing
+""",
+}
+
+
+@pytest.mark.parametrize("moment", ILL_TIMED)
+def test_a_signal_at_a_bad_moment_ends_it_all_the_same(moment: str, tmp_path: Path) -> None:
+    """An exception out of the handler would be swallowed there, or become another one."""
+    program = f"import signal, sys\nfrom tenure.adapters.cli import main\n{ILL_TIMED[moment]}\nmain(sys.argv[1:])"
+    done = subprocess.run(
+        [sys.executable, "-c", program, "join", str(tmp_path)], capture_output=True, text=True, timeout=60
+    )
+    assert 143 == done.returncode, done.stderr
+    assert done.stderr in ("", "tenure: interrupted by SIGTERM\n")
