@@ -28,7 +28,12 @@ _BAD_INPUT: Final = 2
 def join(
     directory: Annotated[str, typer.Argument(metavar="DIR", help="The agent directory.")],
     profile: Annotated[str | None, typer.Option(metavar="NAME", help="Join this profile's fleet.")] = None,
-    name: Annotated[str | None, typer.Option(metavar="TEXT", help="What to call this process.")] = None,
+    name: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT", help="What to call this process; a thread that was kept for this terminal keeps its name."
+        ),
+    ] = None,
     lease: Annotated[
         float,
         typer.Option(metavar="SECONDS", min=0.1, max=86_400.0, help=LEASE_HELP),
