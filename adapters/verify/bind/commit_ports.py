@@ -23,7 +23,7 @@ from tenure.models.fenced_commit import Lease
 T = TypeVar("T")
 
 DIRECTORY: Final = AgentDirectory("/agent")
-KEY: Final = "main"
+KEY: Final = "work"
 OWNER: Final = 300
 """The pid of the owner of epoch 0; of the others, so many more."""
 TIMINGS: Final = Timings(attempts=2, delay_ms=0)
@@ -116,7 +116,7 @@ class Desk:
 def registry_of(extra: Extra) -> bytes:
     """What stands in the registry."""
     if not extra.readable:
-        return b'{"main": {"pid": 3'
+        return b'{"work": {"pid": 3'
     if extra.entry.state == "none":
         return b"{}"
     stamp = MONOTONIC_MS - (TIMINGS.stale_ms + 1 if extra.entry.state == "passed" else 0)

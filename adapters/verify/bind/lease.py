@@ -48,7 +48,7 @@ from tenure.models.leader_election import NOBODY, Config, LeaderElection, Lease,
 T = TypeVar("T")
 
 DIRECTORY: Final = AgentDirectory("/agent")
-KEY: Final = "main"
+KEY: Final = "work"
 NAMES: Final = ("a", "b")
 PIDS: Final = {100: "a", 200: "b"}
 PROCESSES: Final = {100: "x", 200: "y"}
@@ -57,7 +57,7 @@ FOREIGN_PID: Final = 300
 FOREIGN_EPOCH: Final = 5
 START: Final[Mapping[str, Contents]] = {
     "empty": {},
-    "torn": {DIRECTORY.registry: b'{"main": {"pid": 3'},
+    "torn": {DIRECTORY.registry: b'{"work": {"pid": 3'},
     "foreign": {
         DIRECTORY.registry: json.dumps(
             {

@@ -31,7 +31,7 @@ class BoundLease:
         self.ports = controlled.ports()
         self.timings = TIMINGS
         self.node = NAME
-        self.data = Runtime(Me(controlled.me(), None, NAME, TIMINGS.stale_ms), "main")
+        self.data = Runtime(Me(controlled.me(), None, NAME, TIMINGS.stale_ms), "work")
         self.epoch = 1
 
     def acquire(self, mode: str, expected: Owner | None = None) -> Won | Held:
