@@ -84,7 +84,7 @@ class Desk:
             done = await self._handle(request, peer)
             return Done(encode(done.ack), done.outcome)
 
-        return await self._ledger.run(key, fingerprint(request), _kind(request), execute)
+        return await self._ledger.run(key, fingerprint(request), key.kind, execute)
 
     def _failed(self, envelope: Envelope | Malformed, error: BaseException) -> bytes:
         if not isinstance(error, asyncio.CancelledError):
@@ -103,13 +103,7 @@ def _kind(request: Request) -> Kind:
 
 
 def _key(request: Request) -> RequestKey:
-    return RequestKey(
-        request.auth,
-        identity(request),
-        request.request_id,
-        ground(request),
-        repeatable=isinstance(request, Register | Heartbeat),
-    )
+    return RequestKey(request.auth, identity(request), request.request_id, ground(request), _kind(request))
 
 
 def _urgent(envelope: Envelope | Malformed) -> bool:
@@ -125,7 +119,7 @@ def _refusal(key: RequestKey, why: Unexecuted) -> Ack:
         case "overloaded":
             return acks.overloaded(request)
         case "over":
-            return acks.stale_generation(request) if key.repeatable else acks.ground_gone(request)
+            return acks.ground_gone(request) if key.kind == "other" else acks.stale_generation(request)
         case "stopped":
             return acks.refused(request, "this endpoint ends: read the owner registry again")
         case "broken":

@@ -58,14 +58,13 @@ executed, and what it was answered is not kept any more."""
 @attrs.frozen
 class RequestKey:
     """An idempotence key: the secret that came with the request, who asks, and the request id. What the request rests
-    on goes along and is no part of it: `ground`, its registration, None where it names none; `repeatable`: executed
-    twice it does no harm."""
+    on goes along and is no part of it: `ground`, its registration, None where it names none; `kind`, as `Kind` says."""
 
     auth: str | None
     identity: str
     request_id: str
     ground: Ground | None = attrs.field(default=None, eq=False)
-    repeatable: bool = attrs.field(default=False, eq=False)
+    kind: Kind = attrs.field(default="other", eq=False)
 
 
 @attrs.frozen

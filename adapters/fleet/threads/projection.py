@@ -11,7 +11,7 @@ What the other system left here with work in it is never overwritten.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Protocol, TypeVar
 
 import attrs
@@ -107,8 +107,7 @@ class Projection:
         if value is None:
             return None, Snapshot()
         if not ours(value):
-            if work := held(value):
-                raise StateForeign(_left_there(self.path, self._root, work))
+            _refuse_foreign(self.path, self._root, value)
             return value, Snapshot(Board(identities=remembered(value)))
         written = _written(self.path, value)
         if written.mark.epoch > epoch:
@@ -153,15 +152,16 @@ def refuse_unfit(files: Files, directory: AgentDirectory, key: str) -> None:
     found = look(files, directory, key)
     if found.problem:
         raise ProjectionDamaged(found.problem)
-    if found.foreign and found.value is not None and (work := held(found.value)):
-        raise StateForeign(_left_there(found.path, directory.root, work))
+    if found.foreign and found.value is not None:
+        _refuse_foreign(found.path, directory.root, found.value)
 
 
-def _left_there(path: str, root: str, work: Sequence[str]) -> str:
-    return (
-        f"{path}: the other system left {', '.join(work)} there, and nobody of ours leads over that; let it finish "
-        f"(tenure import {root}, which would take it over, is not there yet)"
-    )
+def _refuse_foreign(path: str, root: str, value: Mapping[str, object]) -> None:
+    if work := held(value):
+        raise StateForeign(
+            f"{path}: the other system left {', '.join(work)} there, and nobody of ours leads over that; let it finish "
+            f"(tenure import {root}, which would take it over, is not there yet)"
+        )
 
 
 def _value(files: Files, path: str) -> dict[str, object] | None:
