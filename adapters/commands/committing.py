@@ -10,7 +10,7 @@ from typing import Annotated, Final
 import attrs
 import typer
 
-from tenure.adapters.commands.root import LEASE_HELP, Running, app
+from tenure.adapters.commands.root import Lease, Running, app
 from tenure.adapters.errors import TenureError, printable
 
 STALE: Final = 5
@@ -35,10 +35,7 @@ def commit(
             metavar="SECONDS", min=0.01, max=3_600.0, help="When CMD is ended. Others wait, the owner's renewal too."
         ),
     ] = 1.0,
-    lease: Annotated[
-        float,
-        typer.Option(metavar="SECONDS", min=0.1, max=86_400.0, help=LEASE_HELP),
-    ] = 8.0,
+    lease: Lease = 8.0,
 ) -> None:
     """Run CMD inside the ownership transaction of DIR if N is the current epoch of a live lease.
 

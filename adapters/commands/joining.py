@@ -13,7 +13,7 @@ import typer
 from tenure.adapters.awaiting import heard
 from tenure.adapters.commands.leading import open_if_closed
 from tenure.adapters.commands.lines import Lines
-from tenure.adapters.commands.root import LEASE_HELP, app
+from tenure.adapters.commands.root import Lease, app
 from tenure.adapters.errors import TenureError, printable
 
 if TYPE_CHECKING:
@@ -34,10 +34,7 @@ def join(
             metavar="TEXT", help="What to call this process; a thread that was kept for this terminal keeps its name."
         ),
     ] = None,
-    lease: Annotated[
-        float,
-        typer.Option(metavar="SECONDS", min=0.1, max=86_400.0, help=LEASE_HELP),
-    ] = 8.0,
+    lease: Lease = 8.0,
     goodbye: Annotated[
         bool, typer.Option("--goodbye", help="When it ends, have the leader take slot and thread away at once.")
     ] = False,

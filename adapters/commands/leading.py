@@ -11,7 +11,7 @@ from typing import Annotated, Final
 import attrs
 import typer
 
-from tenure.adapters.commands.root import LEASE_HELP, Running, app
+from tenure.adapters.commands.root import Lease, Running, app
 from tenure.adapters.errors import TenureError
 
 _DELAY_MS: Final = 5.0
@@ -25,10 +25,7 @@ def lead(
         list[str] | None, typer.Argument(metavar="COMMAND", help="What runs while leading; after --.")
     ] = None,
     profile: Annotated[str | None, typer.Option(metavar="NAME", help="Lead under this profile's key.")] = None,
-    lease: Annotated[
-        float,
-        typer.Option(metavar="SECONDS", min=0.1, max=86_400.0, help=LEASE_HELP),
-    ] = 8.0,
+    lease: Lease = 8.0,
     kill_after: Annotated[
         float,
         typer.Option(metavar="SECONDS", min=0.0, max=86_400.0, help="How long after SIGTERM SIGKILL follows."),

@@ -14,16 +14,12 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from tenure.adapters.commands.root import LEASE_HELP, app, terminal
+from tenure.adapters.commands.root import Lease, app, terminal
 from tenure.adapters.errors import printable
 from tenure.adapters.files.timings import DEFAULT, Timings
 
 Directory = Annotated[str, typer.Argument(metavar="DIR", help="The agent directory.")]
 T = TypeVar("T")
-Lease = Annotated[
-    float,
-    typer.Option(metavar="SECONDS", min=0.1, max=86_400.0, help=LEASE_HELP),
-]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 _STYLES = {"good": "green", "quiet": "", "warn": "yellow", "bad": "bold red"}

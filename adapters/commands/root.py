@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from importlib import metadata
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from typer.core import TyperCommand
 
-LEASE_HELP: Final = "How long a lease lasts; the same for all of DIR: a shorter one deposes a healthy leader."
+Lease = Annotated[
+    float,
+    typer.Option(
+        metavar="SECONDS",
+        min=0.1,
+        max=86_400.0,
+        help="How long a lease lasts; the same for all of DIR: a shorter one deposes a healthy leader.",
+    ),
+]
 
 app = typer.Typer(
     add_completion=False,
