@@ -18,7 +18,7 @@ RECEIPTS_LIMIT: Final = 256
 TOKEN_LENGTHS: Final = (32, 256)
 """The shortest and the longest handoff token, in UTF-16 units."""
 DONOR_ID_LIMIT: Final = 256
-"""The longest birth and acquisition id of a donor, in UTF-16 units."""
+"""The longest birth, acquisition id and handoff id of a donor, in UTF-16 units."""
 
 QueueKind = Literal["prompt", "control"]
 QueueLane = Literal["control", "priority", "default"]
@@ -134,7 +134,10 @@ class Staged:
 
 @attrs.frozen(kw_only=True)
 class _Offer(Envelope):
-    """What both offers have. The token is no part of the repr."""
+    """What both offers have. The token is no part of the repr.
+
+    `donor_handoff_id`: by which handoff the donor got the item, absent where it took it itself. It is written only for
+    who advertises `tenure.adapters.bus.messages.protocol.QUEUE_HANDOFF_AGAIN`."""
 
     recipient_instance_id: str
     recipient_registration_generation: str
@@ -143,6 +146,7 @@ class _Offer(Envelope):
     donor_session_generation: int
     donor_acquisition_id: str
     donor_acquired_at_ms: int
+    donor_handoff_id: str | None = None
     handoff_token: str = attrs.field(repr=False)
     payload: HandoffPayload
     sent_at_ms: Number

@@ -17,6 +17,10 @@ DURABLE_FOLLOWER_ADMISSION: Final = "durable-follower-admission-v1"
 """A follower journals what is forwarded to it before it acknowledges. Who advertises it requires it."""
 QUEUE_HANDOFF: Final = "queue-handoff-v1"
 """Checked per handoff for leader, donor and recipient, never at registration."""
+QUEUE_HANDOFF_AGAIN: Final = "queue-handoff-v2"
+"""Ours: an offer may say by which handoff its donor got the item (``donorHandoffId``), without which it cannot move a
+second time (L6). Checked where queue-handoff-v1 is, for such an offer only: who lacks it would drop the member, and
+compare an owner that is not the donor's."""
 TENURE_STATUS: Final = "tenure-status-v1"
 """Ours: answers ``tenure.status``. Required by nobody."""
 

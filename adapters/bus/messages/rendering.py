@@ -225,6 +225,7 @@ def _offer(envelope: Offer, **donor: object) -> Members:
         donorSessionGeneration=envelope.donor_session_generation,
         donorAcquisitionId=envelope.donor_acquisition_id,
         donorAcquiredAtMs=envelope.donor_acquired_at_ms,
+        donorHandoffId=envelope.donor_handoff_id,
         handoffToken=envelope.handoff_token,
         payload=render_payload(envelope.payload),
         sentAtMs=envelope.sent_at_ms,

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import tomllib
+from pathlib import Path
+
+import attrs
 import pytest
 
 from tenure.adapters.bus.messages.envelopes import Ack
+from tenure.adapters.bus.messages.envelopes_handoff import FollowerOfferQueueHandoff, LeaderOfferQueueHandoff
 from tenure.adapters.bus.messages.protocol import (
     CAPABILITIES_LIMIT,
     DURABLE_FOLLOWER_ADMISSION,
     QUEUE_HANDOFF,
+    QUEUE_HANDOFF_AGAIN,
     TENURE_STATUS,
     Compatible,
     Incompatible,
@@ -16,8 +22,9 @@ from tenure.adapters.bus.messages.protocol import (
     compatible,
     protocol_identity,
 )
-from tenure.adapters.bus.messages.wire import encode, parse
+from tenure.adapters.bus.messages.wire import encode, fingerprint, parse
 from tenure.adapters.errors import TenureError
+from tenure.adapters.fleet.agreement import our_protocol
 
 OURS = protocol_identity("tenure 0.1.0", [TENURE_STATUS, QUEUE_HANDOFF, DURABLE_FOLLOWER_ADMISSION])
 THEIRS = ProtocolIdentity(1, "0.29.0", (DURABLE_FOLLOWER_ADMISSION,))
@@ -106,3 +113,29 @@ def test_an_identity_beyond_its_bounds_is_dropped(build: str, capabilities: tupl
     assert (identity if kept else None) == found.protocol
     if kept:
         assert identity == protocol_identity(build, capabilities)
+
+
+def test_ours_takes_part_in_handoffs_of_both_kinds() -> None:
+    """An offer that says by which handoff its item came is for who advertises the second of them (L6)."""
+    assert {QUEUE_HANDOFF, QUEUE_HANDOFF_AGAIN} <= set(our_protocol().capabilities)
+    assert ("queue-handoff-v1", "queue-handoff-v2") == (QUEUE_HANDOFF, QUEUE_HANDOFF_AGAIN)
+    assert Compatible() == compatible(our_protocol(), THEIRS)
+
+
+@pytest.mark.parametrize("kind", ["follower", "leader"])
+def test_an_offer_without_a_donors_handoff_is_what_it_was(kind: str) -> None:
+    """Byte for byte, to peers that know nothing of it; and they drop the member where somebody sends it after all."""
+    found = parse(offer_line(kind))
+    assert isinstance(found, FollowerOfferQueueHandoff | LeaderOfferQueueHandoff)
+    assert found.donor_handoff_id is None
+    assert offer_line(kind) + b"\n" == encode(found)
+    again = encode(attrs.evolve(found, donor_handoff_id="handoff-1"))
+    assert again.replace(b'"donorHandoffId":"handoff-1",', b"") == encode(found)
+    assert fingerprint(found) != fingerprint(attrs.evolve(found, donor_handoff_id="handoff-1"))
+
+
+def offer_line(kind: str) -> bytes:
+    """The first valid line of its fixtures."""
+    path = Path(__file__).parent / "fixtures" / f"{kind}.offerQueueHandoff.toml"
+    line: str = tomllib.loads(path.read_text(encoding="utf-8"))["valid"][0]["line"]
+    return line.encode()

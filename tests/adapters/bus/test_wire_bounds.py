@@ -92,7 +92,12 @@ def test_what_a_request_rests_on(request_: Request, expected: Ground | None) -> 
 @pytest.mark.parametrize("kind", ["follower", "leader"])
 @pytest.mark.parametrize(
     ("member", "least", "most"),
-    [("handoffToken", 32, 256), ("donorProcessBirthId", 1, 256), ("donorAcquisitionId", 1, 256)],
+    [
+        ("handoffToken", 32, 256),
+        ("donorProcessBirthId", 1, 256),
+        ("donorAcquisitionId", 1, 256),
+        ("donorHandoffId", 1, 256),
+    ],
 )
 def test_lengths_in_an_offer(kind: str, member: str, least: int, most: int) -> None:
     """In UTF-16 units, both ends included."""

@@ -167,6 +167,7 @@ offered: Mapping[str, st.SearchStrategy[object]] = {
     "donor_session_generation": positive,
     "donor_acquisition_id": some_texts,
     "donor_acquired_at_ms": natural,
+    "donor_handoff_id": maybe(some_texts),
     "handoff_token": st.text("0123456789_-aZ", min_size=32, max_size=40),
     "payload": payloads,
     "sent_at_ms": numbers,
