@@ -53,7 +53,12 @@ def test_the_lines_of_a_registration(house: House) -> None:
                 "protocol": {
                     "protocolVersion": 1,
                     "runtimeBuild": protocol["runtime_build"],
-                    "capabilities": ["durable-follower-admission-v1", "tenure-status-v1"],
+                    "capabilities": [
+                        "durable-follower-admission-v1",
+                        "queue-handoff-v1",
+                        "queue-handoff-v2",
+                        "tenure-status-v1",
+                    ],
                 },
                 "sessionGeneration": 1,
                 "processBirthId": "101:start:1010",
