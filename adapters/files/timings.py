@@ -22,6 +22,11 @@ REGISTER_RETRIES: Final = 10
 REGISTER_DELAY_MS: Final = 150.0
 """How long a follower waits between two attempts of one registration."""
 RESPONSE_MS: Final = 1_000
+RETRY_FIRST_MS: Final = 1_000
+RETRY_LAST_MS: Final = 60_000
+HANDOFF_TIMEOUT_MS: Final = 30_000
+RELAY_MARGIN_MS: Final = 250
+RECONCILE_MS: Final = 1_000
 
 
 @attrs.frozen
@@ -49,6 +54,16 @@ class Timings:
     register_delay_ms: float = REGISTER_DELAY_MS
     response_ms: int = RESPONSE_MS
     """How long any other request waits for its acknowledgement."""
+    retry_first_ms: int = RETRY_FIRST_MS
+    """How long what has failed waits before it is tried again; doubled with each failure, up to `retry_last_ms`."""
+    retry_last_ms: int = RETRY_LAST_MS
+    handoff_timeout_ms: int = HANDOFF_TIMEOUT_MS
+    """How long the donor of a queued item waits for what comes of its offer."""
+    relay_margin_ms: int = RELAY_MARGIN_MS
+    """So much earlier than its asker a leader that passes something on stops waiting: its answer has to get back
+    (L11)."""
+    reconcile_ms: int = RECONCILE_MS
+    """How often is looked which queued items belong to another instance."""
 
     def scaled(self, by: float) -> Timings:
         """All durations times `by`; counts stay."""
@@ -67,6 +82,11 @@ class Timings:
             register_retries=self.register_retries,
             register_delay_ms=self.register_delay_ms * by,
             response_ms=max(1, round(self.response_ms * by)),
+            retry_first_ms=max(1, round(self.retry_first_ms * by)),
+            retry_last_ms=max(1, round(self.retry_last_ms * by)),
+            handoff_timeout_ms=max(1, round(self.handoff_timeout_ms * by)),
+            relay_margin_ms=max(1, round(self.relay_margin_ms * by)),
+            reconcile_ms=max(1, round(self.reconcile_ms * by)),
         )
 
 
