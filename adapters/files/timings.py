@@ -25,7 +25,7 @@ RESPONSE_MS: Final = 1_000
 RETRY_FIRST_MS: Final = 1_000
 RETRY_LAST_MS: Final = 60_000
 HANDOFF_TIMEOUT_MS: Final = 30_000
-RELAY_MARGIN_MS: Final = 250
+RELAY_MARGIN_MS: Final = 250.0
 RECONCILE_MS: Final = 1_000
 
 
@@ -59,7 +59,7 @@ class Timings:
     retry_last_ms: int = RETRY_LAST_MS
     handoff_timeout_ms: int = HANDOFF_TIMEOUT_MS
     """How long the donor of a queued item waits for what comes of its offer."""
-    relay_margin_ms: int = RELAY_MARGIN_MS
+    relay_margin_ms: float = RELAY_MARGIN_MS
     """So much earlier than its asker a leader that passes something on stops waiting: its answer has to get back
     (L11)."""
     reconcile_ms: int = RECONCILE_MS
@@ -85,7 +85,7 @@ class Timings:
             retry_first_ms=max(1, round(self.retry_first_ms * by)),
             retry_last_ms=max(1, round(self.retry_last_ms * by)),
             handoff_timeout_ms=max(1, round(self.handoff_timeout_ms * by)),
-            relay_margin_ms=max(1, round(self.relay_margin_ms * by)),
+            relay_margin_ms=self.relay_margin_ms * by,
             reconcile_ms=max(1, round(self.reconcile_ms * by)),
         )
 
