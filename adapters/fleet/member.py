@@ -28,10 +28,11 @@ from tenure.adapters.files.host import real_ports
 from tenure.adapters.files.lease import LeaseRuntime, NotOwner
 from tenure.adapters.files.process_state import ProcessState
 from tenure.adapters.files.timings import DEFAULT, Timings
-from tenure.adapters.fleet.follower.follower import Deliver, Follower
+from tenure.adapters.fleet.follower.follower import Accept, Deliver, Follower
 from tenure.adapters.fleet.identities import new_secret
 from tenure.adapters.fleet.identity import own_identity
 from tenure.adapters.fleet.leader.leader import Leader
+from tenure.adapters.fleet.leader.requests import Authorise, PassOn, Serve, nobody_is_barred
 from tenure.adapters.fleet.residents import settle_in, settle_out
 from tenure.adapters.fleet.roles import Following, Leading, Left, MemberStatistics, Role, Seeking
 from tenure.adapters.fleet.succession.course import Course
@@ -70,6 +71,10 @@ class Member:
         cwd: str | None = None,
         run: Run | None = None,
         deliver: Deliver | None = None,
+        accept: Accept | None = None,
+        serve: Serve | None = None,
+        authorise: Authorise = nobody_is_barred,
+        pass_on: PassOn | None = None,
         provisioning: Provisioning | None = None,
         on_role: Callable[[Role], None] | None = None,
         on_available: Callable[[bool], None] | None = None,
@@ -79,7 +84,10 @@ class Member:
     ) -> None:
         """`run(epoch)` is a coroutine that runs only while this process leads, and is cancelled when that ends; if it
         returns or raises before, the lease is given up, and after one grace this process may lead again. `deliver`
-        takes the work that the leader sends to this process as a follower; without it such work is refused.
+        takes the work that the leader sends to this process as a follower, `accept` the queued items that it is
+        offered; without them such work is refused. Where this process leads, `serve` does what followers ask for,
+        `authorise` says who may not, and `pass_on` relays the items that they offer to each other; without them it is
+        refused.
         `provisioning` gives slots, threads and names where this process leads; local ones if not given. `on_role` is
         told of each change of `role`, `on_available` of each beginning (True) and end (False) of leading or following;
         their exceptions are noted and change nothing. `process`: as for the lease, for tests that play several
@@ -114,6 +122,7 @@ class Member:
             timings,
             on_lost=self._lost,
             deliver=deliver,
+            accept=accept,
             on_change=self._follower_changed,
         )
         self.leader = Leader(
@@ -127,6 +136,9 @@ class Member:
             epoch=self._leadership.may_send,
             secret=secret,
             on_change=self._announce,
+            serve=serve,
+            authorise=authorise,
+            pass_on=pass_on,
         )
         self._watch = RegistryWatch(self.lease)
         self._moves = MemberMoves(

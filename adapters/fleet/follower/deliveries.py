@@ -13,6 +13,7 @@ from tenure.adapters.bus.messages.envelopes import (
     ReplaceFollowerTarget,
     Request,
 )
+from tenure.adapters.bus.messages.envelopes_handoff import LeaderOfferQueueHandoff, Staged
 from tenure.adapters.bus.peer import Peer
 from tenure.adapters.bus.serving.ledger import Done, RequestKey
 from tenure.adapters.errors import TenureError
@@ -30,6 +31,9 @@ from tenure.machines.follower_messages import Binding
 Deliver = Callable[[Forward], Awaitable[None]]
 """Takes a delivery that the machine admitted; once it returns, the receipt is sent. Raises TenureError to refuse it,
 with that text."""
+Accept = Callable[[LeaderOfferQueueHandoff], Awaitable[Staged]]
+"""Takes an offer of a queued item that the machine admitted, and answers who owns the item once it is accepted. Raises
+TenureError to refuse it, with that text: then nobody here has the item."""
 
 
 class Deliveries(FollowerSteps):
@@ -47,11 +51,13 @@ class Deliveries(FollowerSteps):
         on_change: Callable[[], None],
         client: Client | None,
         deliver: Deliver | None,
+        accept: Accept | None,
     ) -> None:
         super().__init__(
             ports, identity, timings, receiver, profile=profile, on_lost=on_lost, on_change=on_change, client=client
         )
         self._deliver = deliver
+        self._accept = accept
 
     def _active_secret(self) -> str | None:
         return None if self._link is None else self._link.secret
@@ -81,7 +87,7 @@ class Deliveries(FollowerSteps):
         if isinstance(admitted, Refused):
             return _refused(_no(request, admitted))
         if not isinstance(request, Forward):
-            return _refused(acks.refused(request, "offers of queued items are not taken here"))
+            return await self._accepted(request, own.Deliver(instance, generation, number))
         if self._link is None or request.delivery.recipient_binding_key != self._link.key:
             return _refused(acks.refused(request, "addressed to another profile"))
         if self._deliver is None:
@@ -93,6 +99,17 @@ class Deliveries(FollowerSteps):
             return _refused(acks.refused(request, str(error)))
         self._counts.deliveries += 1
         return Done(acks.received(request, request.delivery), "done")
+
+    async def _accepted(self, offer: LeaderOfferQueueHandoff, admitted: own.Deliver) -> Done[Ack]:
+        if self._accept is None:
+            return _refused(acks.refused(offer, "offers of queued items are not taken here"))
+        self._offer(admitted)
+        try:
+            staged = await self._accept(offer)
+        except TenureError as error:
+            return _refused(acks.refused(offer, str(error)))
+        self._counts.deliveries += 1
+        return Done(acks.staged(offer, staged), "done")
 
 
 def _refused(ack: Ack) -> Done[Ack]:

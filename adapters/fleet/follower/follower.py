@@ -37,7 +37,7 @@ from tenure.adapters.files.directory import AgentDirectory, registry_key
 from tenure.adapters.files.timings import Timings
 from tenure.adapters.fleet.agreement import HELD, our_protocol
 from tenure.adapters.fleet.asking import NoAck, acknowledged, said
-from tenure.adapters.fleet.follower.deliveries import Deliver, Deliveries
+from tenure.adapters.fleet.follower.deliveries import Accept, Deliver, Deliveries
 from tenure.adapters.fleet.follower.outcomes import Accepted, AskFailed, RefusalCode, RefusedBy, Registered, Unreachable
 from tenure.adapters.fleet.follower.receiver import Receiver
 from tenure.adapters.fleet.follower.steps import Link
@@ -49,7 +49,7 @@ from tenure.machines.chart import Refused, Step
 from tenure.machines.entry import Entry
 from tenure.machines.follower_messages import Binding, Generation
 
-__all__ = ["Accepted", "AskFailed", "Deliver", "Follower", "RefusedBy", "Unreachable"]
+__all__ = ["Accept", "Accepted", "AskFailed", "Deliver", "Follower", "RefusedBy", "Unreachable"]
 
 GOODBYES: Final = 3
 """How often a goodbye is sent while no answer comes. It is the same request: the leader executes it once."""
@@ -69,6 +69,7 @@ class Follower(Deliveries):
         *,
         on_lost: Callable[[Binding, str], None],
         deliver: Deliver | None = None,
+        accept: Accept | None = None,
         on_change: Callable[[], None] = lambda: None,
         client: Client | None = None,
         protocol: ProtocolIdentity | None = None,
@@ -76,7 +77,8 @@ class Follower(Deliveries):
     ) -> None:
         """`on_lost` is told when a registration that `register` had answered is over, with the binding that is carried
         on and why; `on_change` of every change of phase, generation, binding or roster. Neither may raise (it is noted
-        if one does). `deliver`: without it deliveries are refused. `limits` are those of the own endpoint."""
+        if one does). `deliver` and `accept`: without them deliveries, and offers of queued items, are refused. `limits`
+        are those of the own endpoint."""
         key = registry_key(profile)
         path = follower_path(directory, key, identity.instance_id)
         receiver = Receiver(
@@ -92,6 +94,7 @@ class Follower(Deliveries):
             on_change=on_change,
             client=client,
             deliver=deliver,
+            accept=accept,
         )
         self.leader_protocol: ProtocolIdentity | None = None
         """Of the leader that acknowledged last; a new thread does not erase it (L22)."""

@@ -34,7 +34,14 @@ from tenure.adapters.fleet.identity import InstanceIdentity
 from tenure.adapters.fleet.leader.book import Commit
 from tenure.adapters.fleet.leader.events import LeaderEvents
 from tenure.adapters.fleet.leader.leading import Leading, Means
-from tenure.adapters.fleet.leader.requests import Authorise, Serve, Work, nobody_is_barred
+from tenure.adapters.fleet.leader.requests import (
+    Authorise,
+    PassOn,
+    Route,
+    Serve,
+    Work,
+    nobody_is_barred,
+)
 from tenure.adapters.fleet.threads.provisioning import Provisioning
 from tenure.adapters.ports import Ports
 from tenure.machines.follower_messages import Binding
@@ -74,6 +81,7 @@ class Leader:
         on_change: Callable[[], None] = lambda: None,
         serve: Serve | None = None,
         authorise: Authorise = nobody_is_barred,
+        pass_on: PassOn | None = None,
         reclaim_dead: bool = False,
         protocol: ProtocolIdentity | None = None,
         client: Client | None = None,
@@ -81,6 +89,7 @@ class Leader:
     ) -> None:
         """`commit` is the ownership transaction, `epoch` what is known of it without a file, `secret` what requests
         have to bring. `serve` does what followers ask for, `authorise` says who may not; without `serve` it is refused.
+        `pass_on` relays the queued items that they offer to each other, in place of `serve`.
         `reclaim_dead`: the threads of followers that are silent and proven dead are deleted; else they are kept for
         their profile. `on_change` is told of routes that come and go."""
         self._means = Means(
@@ -97,6 +106,7 @@ class Leader:
             on_change=on_change,
             serve=serve,
             authorise=authorise,
+            pass_on=pass_on,
             reclaim_dead=reclaim_dead,
             protocol=our_protocol() if protocol is None else protocol,
             client=Client() if client is None else client,
@@ -159,16 +169,25 @@ class Leader:
         if opened is not None:
             await ended_within(self._means.ports, STOP_S, opened.end())
 
-    async def forward(self, instance: str, generation: str, work: Work) -> Ack:
+    def routes(self) -> tuple[Route, ...]:
+        """The registrations that stand now; none while it is closed. They are no authority: what is sent by `forward`
+        is compared again."""
+        opened = self._open
+        if opened is None:
+            return ()
+        return tuple(Route(entry, opened.routing.live.get(entry.instance)) for entry in opened.routing.data.entries)
+
+    async def forward(self, instance: str, generation: str, work: Work, *, timeout_ms: float | None = None) -> Ack:
         """Send work to the registration `generation` of `instance`, if it stands; the answer is the follower's, or a
-        refusal. Where work has to be done by this leader, nothing is sent."""
+        refusal. Where work has to be done by this leader, nothing is sent. `timeout_ms`: how long the follower may take
+        to answer (None: as long as a registration may take)."""
         opened = self._open
         named = attrs.evolve(
             work, recipient_instance_id=instance, recipient_registration_generation=generation, auth=self._means.secret
         )
         if opened is None:
             return acks.refused(named, "this process does not lead the fleet")
-        return await opened.requests.send(named)
+        return await opened.requests.send(named, timeout_ms=timeout_ms)
 
     # -- inside -------------------------------------------------------------------------------------------------------
 

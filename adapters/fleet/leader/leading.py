@@ -22,7 +22,7 @@ from tenure.adapters.fleet.ending import note_error
 from tenure.adapters.fleet.identity import InstanceIdentity
 from tenure.adapters.fleet.leader.book import Book, Commit, Deposed
 from tenure.adapters.fleet.leader.events import LeaderEvents
-from tenure.adapters.fleet.leader.requests import Authorise, Requests, Serve
+from tenure.adapters.fleet.leader.requests import Authorise, PassOn, Requests, Serve
 from tenure.adapters.fleet.leader.routing import Routing
 from tenure.adapters.fleet.leader.routing_steps import Boarded
 from tenure.adapters.fleet.leader.views import fleet_view
@@ -52,6 +52,7 @@ class Means:
     on_change: Callable[[], None]
     serve: Serve | None
     authorise: Authorise
+    pass_on: PassOn | None
     reclaim_dead: bool
     protocol: ProtocolIdentity
     client: Client
@@ -88,6 +89,8 @@ class Leading:
             leg_ms=timings.register_timeout_ms,
             serve=means.serve,
             authorise=means.authorise,
+            pass_on=means.pass_on,
+            handoff_ms=timings.handoff_timeout_ms - timings.relay_margin_ms,
             client=means.client,
             instance=means.identity.instance_id,
         )

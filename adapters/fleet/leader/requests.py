@@ -39,6 +39,7 @@ from tenure.adapters.bus.messages.protocol import (
 from tenure.adapters.bus.peer import Peer
 from tenure.adapters.bus.serving.ledger import Done
 from tenure.adapters.errors import TenureError
+from tenure.adapters.files.timings import HANDOFF_TIMEOUT_MS, RELAY_MARGIN_MS
 from tenure.adapters.fleet.asking import NoAck, acknowledged
 from tenure.adapters.fleet.leader.bounds import implausible
 from tenure.adapters.fleet.leader.routing import No, Routing
@@ -65,6 +66,10 @@ class Route:
 
 Serve = Callable[[Asked, Route], Awaitable[Ack]]
 """Does what was asked, and answers it; raises TenureError to refuse it with that text."""
+PassOn = Callable[[FollowerOfferQueueHandoff, Route, float], Awaitable[Ack]]
+"""Passes an offer of one follower on to another, and answers what that answers; raises TenureError to refuse it. The
+last is how long the other may take, in ms: what is left of the time that the donor waits, less what the answer needs to
+get back (L11)."""
 Authorise = Callable[[Asked, Route], str | None]
 """Why the follower may not ask for that (annex B); None when it may."""
 
@@ -96,12 +101,14 @@ class Requests:
         leg_ms: float,
         serve: Serve | None = None,
         authorise: Authorise = nobody_is_barred,
+        pass_on: PassOn | None = None,
+        handoff_ms: float = HANDOFF_TIMEOUT_MS - RELAY_MARGIN_MS,
         client: Client | None = None,
         instance: str = "",
     ) -> None:
         """`endpoint` and `instance` are the leader's own. `socket_of`: where an instance listens that has not said
         where. `leg_ms`: how long a follower may take to answer what is sent to it: as long as its asker waits, and not
-        one second (L11)."""
+        one second (L11). `handoff_ms`: how long an offer that is passed on may take, from its arrival here."""
         self._ports = ports
         self._routing = routing
         self._protocol = protocol
@@ -112,6 +119,8 @@ class Requests:
         self._leg_ms = leg_ms
         self._serve = serve
         self._authorise = authorise
+        self._pass_on = pass_on
+        self._handoff_ms = handoff_ms
         self._client = Client() if client is None else client
 
     async def handle(self, request: Request, peer: Peer) -> Done[Ack]:
@@ -176,6 +185,7 @@ class Requests:
         return _no(acks.refused(request, answer.text))
 
     async def _ask(self, request: Asked, peer: Peer) -> Done[Ack]:
+        began = self._ports.clock.monotonic_ms()
         entry = self._routing.ask(request.instance_id, request.registration_generation)
         if isinstance(entry, Refused):
             return _no(self._stale(request, request.instance_id, entry.guards))
@@ -184,10 +194,8 @@ class Requests:
         barred = self._authorise(request, route)
         if barred is not None:
             return _no(acks.refused(request, barred))
-        if self._serve is None:
-            return _no(acks.refused(request, _NO_SERVICE[type(request)]))
         try:
-            ack = await self._serve(request, route)
+            ack = await self._served(request, route, began)
         except TenureError as error:
             return _no(acks.refused(request, str(error)))
         if not self._routing.leads():
@@ -196,6 +204,14 @@ class Requests:
             method = request.method if isinstance(request, CallApi) else request.KIND
             return Done(acks.commit_unknown(request, method, why), "unknown")
         return Done(ack, _outcome(ack))
+
+    async def _served(self, request: Asked, route: Route, began: int) -> Ack:
+        if isinstance(request, FollowerOfferQueueHandoff) and self._pass_on is not None:
+            left = self._handoff_ms - (self._ports.clock.monotonic_ms() - began)
+            return await self._pass_on(request, route, left)
+        if self._serve is None:
+            raise TenureError(_NO_SERVICE[type(request)])
+        return await self._serve(request, route)
 
     def _status(self, request: TenureStatus) -> Done[Ack]:
         if not self._routing.leads():
@@ -206,18 +222,18 @@ class Requests:
         ack = await self.send(request)
         return Done(ack, _outcome(ack))
 
-    async def send(self, work: Work) -> Ack:
+    async def send(self, work: Work, *, timeout_ms: float | None = None) -> Ack:
         """Send work to the registration that it names, if that stands; the follower's answer is passed on as it is, if
-        the registration still stands then."""
+        the registration still stands then. `timeout_ms`: how long it may take, `leg_ms` if None."""
         instance, generation = work.recipient_instance_id, work.recipient_registration_generation
         entry = self._routing.forward(instance, generation)
         if isinstance(entry, Refused):
             return self._stale(work, instance, entry.guards)
         live = self._routing.live.get(instance)
         path = None if live is None else live.registration.bus_socket_path
-        ack = await acknowledged(
-            self._client, self._socket_of(instance) if path is None else path, work, timeout_ms=self._leg_ms
-        )
+        limit = self._leg_ms if timeout_ms is None else timeout_ms
+        socket = self._socket_of(instance) if path is None else path
+        ack = await acknowledged(self._client, socket, work, timeout_ms=limit)
         if isinstance(ack, NoAck):
             return acks.refused(work, f"the follower did not answer: {ack.text}")
         if not ack.ok:
