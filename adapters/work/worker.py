@@ -122,15 +122,19 @@ class Worker:
             await asyncio.wait([collecting, executing], return_when=asyncio.FIRST_EXCEPTION)
         finally:
             self._ending = True
-            ending = asyncio.ensure_future(self._end(collecting, executing))
-            await to_its_end(ending)
-        for task in (collecting, executing):  # none of them returns: one has raised, and this is a fault
-            task.result()
+            await to_its_end(asyncio.ensure_future(self._end(collecting, executing)))
 
     async def _end(self, *tasks: asyncio.Task[None]) -> None:
         for task in tasks:
             task.cancel()
         await asyncio.wait(tasks)
+        faults = [error for task in tasks if not task.cancelled() and (error := task.exception()) is not None]
+        if all(isinstance(error, Exception) for error in faults):  # the dead give nothing back
+            await self._give_back()
+        for error in faults:
+            raise error
+
+    async def _give_back(self) -> None:
         for held in list(self.items):
             if self.items.is_aside(held.receipt_id):
                 continue  # an offer is open: it is the recipient's, or falls with this process

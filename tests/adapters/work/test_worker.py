@@ -1,0 +1,327 @@
+"""A worker over receipts in memory: once each, in order, started before the effect, and settled or left as it is."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from tenure.adapters.files.timings import DEFAULT
+from tenure.adapters.ports import Killed
+from tenure.adapters.work.items import Item, Items
+from tenure.adapters.work.worker import AHEAD, Worker
+from tests.adapters.work.receipts_room import MemoryReceipts, Rows, failing
+from tests.adapters.work.work_room import run
+
+
+class Desk:
+    """A worker that runs, and what its handler has seen."""
+
+    def __init__(self, rows: Rows, handler: Callable[[Item], Awaitable[None]] | None = None, **who: str) -> None:
+        self.rows = rows
+        self.seen: list[tuple[int, int]] = []
+        """Update and attempt of every execution."""
+        self.receipts = MemoryReceipts(rows, **who)
+        self.items = Items(lambda: self.worker.ready())
+        self._handler = handler
+        self.worker = Worker(self.receipts, self.items, self._handle, DEFAULT)
+        self.task: asyncio.Task[None] | None = None
+
+    async def _handle(self, item: Item) -> None:
+        number = self.rows.rows[item.receipt_id].first_update
+        assert self.rows.rows[item.receipt_id].phase == "started"
+        self.seen.append((number, item.attempt))
+        if self._handler is not None:
+            await self._handler(item)
+
+    def start(self) -> asyncio.Task[None]:
+        self.task = asyncio.ensure_future(self.worker.run())
+        return self.task
+
+    async def stop(self) -> None:
+        assert self.task is not None
+        self.task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await self.task
+        assert self.items.running is None
+
+    async def settles(self) -> None:
+        """Wait until nothing is to be done any more."""
+        while not all(phase in ("done", "failed", "interrupted") for phase in self.rows.phases().values()):
+            await asyncio.sleep(0.05)
+
+
+def test_each_once_in_the_order_of_the_updates() -> None:
+    async def story() -> None:
+        desk = Desk(Rows(3, 1, 2))
+        desk.start()
+        await desk.settles()
+        desk.rows.add(5, 4)
+        desk.worker.signal()
+        await desk.settles()
+        assert desk.seen == [(1, 1), (2, 1), (3, 1), (4, 1), (5, 1)]
+        assert set(desk.rows.phases().values()) == {"done"}
+        await desk.stop()
+
+    run(story())
+
+
+def test_a_signal_is_enough_and_without_one_a_tick_is() -> None:
+    async def story() -> None:
+        desk = Desk(Rows())
+        desk.start()
+        await asyncio.sleep(0.1)
+        desk.rows.add(1)
+        desk.worker.signal()
+        await asyncio.sleep(0.01)
+        assert desk.seen == [(1, 1)]
+        desk.rows.add(2)
+        await asyncio.sleep(DEFAULT.reconcile_ms / 1000 + 0.01)
+        assert desk.seen == [(1, 1), (2, 1)]
+        await desk.stop()
+
+    run(story())
+
+
+def test_poison_is_tried_again_and_stops_nobody() -> None:
+    async def story() -> None:
+        async def handler(item: Item) -> None:
+            if item.receipt_id == "r1":
+                raise ValueError("poison")
+
+        desk = Desk(Rows(1, 2, 3), handler)
+        desk.start()
+        begun = asyncio.get_running_loop().time()
+        await asyncio.sleep(0.1)
+        assert desk.rows.phases() == {1: "pending", 2: "done", 3: "done"}
+        await desk.settles()
+        assert desk.rows.phases()[1] == "failed"  # at the limit of three: a person's
+        assert [seen for seen in desk.seen if seen[0] == 1] == [(1, 1), (1, 2), (1, 3)]
+        assert asyncio.get_running_loop().time() - begun == pytest.approx(1 + 2, abs=0.2)
+        assert desk.worker.counts.failures == 3
+        await desk.stop()
+
+    run(story())
+
+
+def test_the_delay_doubles_up_to_its_end() -> None:
+    worker = Desk(Rows()).worker
+    assert [worker._delay(n) for n in (1, 2, 3, 6, 7, 8, 100)] == [1000, 2000, 4000, 32000, 60000, 60000, 60000]
+
+
+def test_who_stops_leaves_what_runs_interrupted_and_gives_the_rest_back() -> None:
+    async def story() -> None:
+        cleaned = []
+
+        async def handler(item: Item) -> None:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                await asyncio.sleep(5)
+                cleaned.append(item.receipt_id)
+
+        rows = Rows(1, 2, 3)
+        desk = Desk(rows, handler)
+        desk.start()
+        await asyncio.sleep(0.1)
+        assert rows.phases() == {1: "started", 2: "queued", 3: "queued"}
+        await desk.stop()
+        assert cleaned == ["r1"]  # it was waited for
+        assert rows.phases() == {1: "started", 2: "pending", 3: "pending"}
+        assert desk.worker.counts.interrupted == 1
+
+        after = Desk(rows, instance="i2")  # the next activation of this process
+        after.start()
+        await after.settles()
+        assert rows.phases() == {1: "interrupted", 2: "done", 3: "done"}
+        assert after.seen == [(2, 1), (3, 1)]
+        await after.stop()
+
+    run(story())
+
+
+def test_a_handler_that_ends_well_when_it_is_cancelled_has_done_it() -> None:
+    async def story() -> None:
+        async def handler(item: Item) -> None:
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                return
+
+        desk = Desk(Rows(1), handler)
+        desk.start()
+        await asyncio.sleep(0.1)
+        await desk.stop()
+        assert desk.rows.phases() == {1: "done"}
+
+    run(story())
+
+
+def test_a_handler_that_raises_when_it_is_cancelled_is_interrupted() -> None:
+    async def story() -> None:
+        async def handler(item: Item) -> None:
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                raise ValueError from None
+
+        desk = Desk(Rows(1), handler)
+        desk.start()
+        await asyncio.sleep(0.1)
+        await desk.stop()
+        assert desk.rows.phases() == {1: "started"}
+
+    run(story())
+
+
+def test_who_is_stopped_between_the_row_and_the_handler_has_done_nothing() -> None:
+    async def story() -> None:
+        desk = Desk(Rows(1))
+        desk.start()
+        desk.receipts.slow = asyncio.Event()
+        await asyncio.sleep(0)
+        while desk.rows.phases() == {1: "pending"}:
+            await asyncio.sleep(0)
+        desk.receipts.slow.set()
+        desk.receipts.slow = None
+        while desk.rows.phases() == {1: "queued"}:
+            desk.receipts.slow = asyncio.Event()
+            await asyncio.sleep(0)
+        assert desk.rows.phases() == {1: "started"}
+        stopping = asyncio.ensure_future(desk.stop())
+        await asyncio.sleep(1)
+        assert desk.receipts.slow is not None
+        desk.receipts.slow.set()
+        await stopping
+        assert desk.seen == []
+        assert desk.rows.phases() == {1: "pending"}  # certainly nothing has come of it
+
+    run(story())
+
+
+@pytest.mark.parametrize("name", ["take", "start", "complete", "fail"])
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_call_of_the_journal_that_fails_is_made_again(name: str, when: str) -> None:
+    """Once each, also where it was done and nobody was told."""
+
+    async def story() -> None:
+        attempts: dict[str, int] = {}
+
+        async def handler(item: Item) -> None:
+            attempts[item.receipt_id] = attempts.get(item.receipt_id, 0) + 1
+            if name == "fail" and item.receipt_id == "r1" and item.attempt == 1:
+                raise ValueError
+
+        desk = Desk(Rows(1, 2), handler)
+        desk.receipts.faults = failing(name, when, 2)
+        desk.start()
+        await desk.settles()
+        assert set(desk.rows.phases().values()) == {"done"}
+        assert attempts == {"r1": 2 if name == "fail" else 1, "r2": 1}
+        assert desk.worker.counts.troubles == 2
+        await desk.stop()
+
+    run(story())
+
+
+def test_what_the_dead_left_is_taken_and_what_they_had_begun_is_not() -> None:
+    async def story() -> None:
+        rows = Rows(1, 2)
+
+        async def hangs(item: Item) -> None:
+            await asyncio.Event().wait()
+
+        dead = Desk(rows, hangs, process="p9", instance="i9")
+        task = dead.start()
+        await asyncio.sleep(0.1)
+        desk = Desk(rows)
+        desk.start()
+        await asyncio.sleep(5)
+        assert desk.seen == []  # it lives, as far as anybody knows
+        rows.dead.add("p9")
+        await desk.settles()
+        assert rows.phases() == {1: "interrupted", 2: "done"}
+        assert desk.seen == [(2, 1)]
+        await desk.stop()
+        task.cancel()
+        await asyncio.wait([task])
+
+    run(story())
+
+
+def test_what_is_aside_is_not_begun_and_does_not_stand_in_the_way() -> None:
+    async def story() -> None:
+        gate = asyncio.Event()
+
+        async def handler(item: Item) -> None:
+            await gate.wait()
+
+        desk = Desk(Rows(1, 2, 3), handler)
+        desk.start()
+        await asyncio.sleep(0.1)
+        assert [held.receipt_id for held in desk.items] == ["r2", "r3"]
+        assert desk.items.set_aside("r1") is None  # it has begun
+        assert desk.items.set_aside("r2") is not None
+        assert desk.items.set_aside("r2") is None
+        gate.set()
+        await asyncio.sleep(0.1)
+        assert desk.seen == [(1, 1), (3, 1)]
+        desk.items.resume("r2")
+        await asyncio.sleep(0.1)
+        assert desk.seen == [(1, 1), (3, 1), (2, 1)]
+        await desk.stop()
+
+    run(story())
+
+
+def test_what_was_handed_over_is_dropped_and_what_was_accepted_is_executed() -> None:
+    async def story() -> None:
+        rows = Rows(1)
+        desk = Desk(rows)
+        held = (await MemoryReceipts(rows).take(1))[0]
+        desk.items.put(held)
+        assert held.receipt_id in desk.items
+        assert len(desk.items) == 1
+        desk.items.drop(held.receipt_id)
+        assert desk.items.begin() is None
+        desk.items.put(held)
+        desk.start()
+        await desk.settles()
+        assert desk.seen == [(1, 1)]
+        await desk.stop()
+
+    run(story())
+
+
+def test_not_everything_is_taken_at_once() -> None:
+    async def story() -> None:
+        gate = asyncio.Event()
+
+        async def handler(item: Item) -> None:
+            await gate.wait()
+
+        desk = Desk(Rows(*range(1, 4 * AHEAD)), handler)
+        desk.start()
+        await asyncio.sleep(5)
+        assert list(desk.rows.phases().values()).count("pending") > 2 * AHEAD
+        gate.set()
+        await desk.settles()
+        assert [number for number, _ in desk.seen] == list(range(1, 4 * AHEAD))
+        await desk.stop()
+
+    run(story())
+
+
+def test_who_is_killed_in_a_handler_says_nothing_more() -> None:
+    async def story() -> None:
+        async def handler(item: Item) -> None:
+            raise Killed
+
+        desk = Desk(Rows(1), handler)
+        with pytest.raises(Killed):
+            await desk.start()
+        assert desk.rows.phases() == {1: "started"}
+        assert desk.receipts.calls[-1] == "start"
+
+    run(story())
