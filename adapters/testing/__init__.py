@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from tenure.adapters.testing.agent import FakeAgent, FakeProcess
 from tenure.adapters.testing.faulty import ERRORS, Call, Fails, Fault, FaultyFiles, Kills, Plan, at, nth, script
+from tenure.adapters.testing.history import Execution, judge, read_executions, written
 from tenure.adapters.testing.memory import (
     CountedIdentities,
     FakeClock,
@@ -31,6 +32,7 @@ __all__ = [
     "ERRORS",
     "Call",
     "CountedIdentities",
+    "Execution",
     "Fails",
     "FakeAgent",
     "FakeClock",
@@ -49,7 +51,10 @@ __all__ = [
     "assert_explained",
     "at",
     "explained",
+    "judge",
     "memory_ports",
     "nth",
+    "read_executions",
     "script",
+    "written",
 ]
