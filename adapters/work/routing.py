@@ -24,10 +24,8 @@ from tenure.adapters.bus.messages.envelopes_shared import Target as WireTarget
 from tenure.adapters.bus.messages.json_values import Json, JsonValue
 from tenure.adapters.fleet.leader.requests import Route
 from tenure.adapters.fleet.places import spelled, wire_target
+from tenure.machines.admission_identity import SOURCE_FIELD
 from tenure.machines.follower_messages import Target
-
-SOURCE: Final = "pi_telegram_source_update_id"
-"""The member of a carrier that names the update it came in (bus.md c)."""
 
 Member = Literal["message", "edited_message", "callback_query", "message_reaction"]
 """Where in an update its carrier is."""
@@ -149,7 +147,7 @@ def forward(
     assert route is not None, "nothing is sent to who is not registered"
     body = address.carrier.value
     assert isinstance(body, dict)
-    carrier = Json({**body, SOURCE: update_id})
+    carrier = Json({**body, SOURCE_FIELD: update_id})
     common: dict[str, Any] = {
         "request_id": request_id,
         "recipient_instance_id": route.entry.instance,
@@ -186,7 +184,7 @@ def received(request: Forward) -> Json | None:
     (bus.md c, FOLLOWER ADMIT)."""
     member, carrier = carried(request)
     body = None if carrier is None else carrier.value
-    if not isinstance(body, dict) or body.get(SOURCE) != request.delivery.source_update_id:
+    if not isinstance(body, dict) or body.get(SOURCE_FIELD) != request.delivery.source_update_id:
         return None
-    inner: dict[str, JsonValue] = {name: value for name, value in body.items() if name != SOURCE}
+    inner: dict[str, JsonValue] = {name: value for name, value in body.items() if name != SOURCE_FIELD}
     return Json({"update_id": request.delivery.source_update_id, member: inner})
