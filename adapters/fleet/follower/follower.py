@@ -28,6 +28,7 @@ from tenure.adapters.bus.messages.envelopes import (
     Disconnect,
     Register,
     Registration,
+    TenureStatus,
 )
 from tenure.adapters.bus.messages.fields import Malformed
 from tenure.adapters.bus.messages.protocol import TENURE_STATUS, Incompatible, ProtocolIdentity, compatible
@@ -159,7 +160,9 @@ class Follower(Deliveries):
         registration that is held stays."""
         self._offer(own.SessionChanged(session))
 
-    async def ask(self, build: Callable[[Generation], Ask], *, timeout_ms: float | None = None) -> Ack | AskFailed:
+    async def ask(
+        self, build: Callable[[Generation], Ask | TenureStatus], *, timeout_ms: float | None = None
+    ) -> Ack | AskFailed:
         """Ask the leader for something, as the registration of this moment. `build` makes the envelope of a generation;
         its request id and secret are set here. Without a registration nothing is built and nothing sent. `timeout_ms`:
         as for a registration if None."""
