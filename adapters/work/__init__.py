@@ -9,4 +9,5 @@
 | `forwarding` | bringing each journaled update to whose it is, while this process leads |
 | `items` | what a process has taken and not begun; what a handler is given |
 | `worker` | taking, starting, executing and settling, as long as the process lives |
+| `thread` | the journal, off the event loop |
 """
