@@ -18,6 +18,7 @@ class Thing:
     def __init__(self) -> None:
         self.threads = {threading.get_ident()}
         self.done: list[object] = []
+        self.entered = threading.Event()
         self.gate = threading.Event()
 
     def note(self, what: object) -> int:
@@ -26,6 +27,7 @@ class Thing:
         return len(self.done)
 
     def wait(self) -> None:
+        self.entered.set()
         assert self.gate.wait(60)
         self.note("waited")
 
@@ -57,7 +59,7 @@ def test_who_is_cancelled_does_not_break_off_what_has_begun() -> None:
         await desk.open()
         begun = asyncio.ensure_future(desk.do(Thing.wait))
         queued = asyncio.ensure_future(desk.do(lambda t: t.note("queued")))
-        await asyncio.sleep(0)
+        assert await asyncio.to_thread(thing.entered.wait, 60)
         begun.cancel()
         queued.cancel()
         await asyncio.wait([begun, queued])
