@@ -70,6 +70,7 @@ class Member:
         name: str | None = None,
         cwd: str | None = None,
         run: Run | None = None,
+        prepare: Run | None = None,
         deliver: Deliver | None = None,
         accept: Accept | None = None,
         serve: Serve | None = None,
@@ -78,25 +79,30 @@ class Member:
         provisioning: Provisioning | None = None,
         on_role: Callable[[Role], None] | None = None,
         on_available: Callable[[bool], None] | None = None,
+        on_routes: Callable[[], None] = lambda: None,
         ports: Ports | None = None,
         timings: Timings = DEFAULT,
         process: ProcessState | None = None,
     ) -> None:
         """`run(epoch)` is a coroutine that runs only while this process leads, and is cancelled when that ends; if it
-        returns or raises before, the lease is given up, and after one grace this process may lead again. `deliver`
-        takes the work that the leader sends to this process as a follower, `accept` the queued items that it is
-        offered; without them such work is refused. Where this process leads, `serve` does what followers ask for,
-        `authorise` says who may not, and `pass_on` relays the items that they offer to each other; without them it is
-        refused.
+        returns or raises before, the lease is given up, and after one grace this process may lead again.
+        `prepare(epoch)` is awaited first, when the lease is won and nothing is read or published under it; what it
+        raises fails the start. `deliver` takes the work that the leader sends to this process as a follower, `accept`
+        the queued items that it is offered; without them such work is refused. Where this process leads, `serve` does
+        what followers ask for, `authorise` says who may not, and `pass_on` relays the items that they offer to each
+        other; without them it is refused.
         `provisioning` gives slots, threads and names where this process leads; local ones if not given. `on_role` is
         told of each change of `role`, `on_available` of each beginning (True) and end (False) of leading or following;
-        their exceptions are noted and change nothing. `process`: as for the lease, for tests that play several
-        processes. Raises TenureError for a profile that is none, and for a directory that is no `AgentDirectory`."""
+        their exceptions are noted and change nothing. `on_routes` is told of registrations that come and go where this
+        process leads; it does not raise. `process`: as for the lease, for tests that play several processes. Raises
+        TenureError for a profile that is none, and for a directory that is no `AgentDirectory`."""
         require_directory(directory)
         self.ports = real_ports() if ports is None else ports
         self.directory = directory
         self.timings = timings
         self._process = process
+        self._prepare = prepare
+        self._on_routes = on_routes
         key = registry_key(profile)
         secret = new_secret(self.ports.identities)
         self.lease = LeaseRuntime(
@@ -135,7 +141,7 @@ class Member:
             commit=self._leadership.commit_if_owned,
             epoch=self._leadership.may_send,
             secret=secret,
-            on_change=self._announce,
+            on_change=self._routes_changed,
             serve=serve,
             authorise=authorise,
             pass_on=pass_on,
@@ -256,11 +262,17 @@ class Member:
         saw = await asyncio.get_running_loop().run_in_executor(None, self.lease.check)
         if not self.course.won(owned=saw == "mine"):
             raise NotOwner(f"election with epoch {epoch}: it is over, or this member does not stand for it any more")
+        if self._prepare is not None:
+            await self._prepare(epoch)
         await self.leader.open(epoch, self.course.moving)
         self._moves.place = self.leader.binding
 
     async def _closes(self) -> None:
         await self.leader.close()
+
+    def _routes_changed(self) -> None:
+        self._announce()
+        self._on_routes()
 
     # -- news ---------------------------------------------------------------------------------------------------------
 

@@ -29,6 +29,7 @@ from tenure.adapters.errors import TenureError
 from tenure.adapters.files.directory import AgentDirectory, registry_key
 from tenure.adapters.files.timings import Timings
 from tenure.adapters.fleet.agreement import our_protocol
+from tenure.adapters.fleet.asking import NoAck
 from tenure.adapters.fleet.ending import ended_within
 from tenure.adapters.fleet.identity import InstanceIdentity
 from tenure.adapters.fleet.leader.book import Commit
@@ -46,6 +47,7 @@ from tenure.adapters.fleet.threads.provisioning import Provisioning
 from tenure.adapters.ports import Ports
 from tenure.machines.follower_messages import Binding
 
+_CLOSED: Final = "this process does not lead the fleet"
 STOP_S: Final = 3.0
 """Longer than the server's and a guard's own bounds: whatever hangs then is left to itself."""
 
@@ -181,17 +183,28 @@ class Leader:
         """Send work to the registration `generation` of `instance`, if it stands; the answer is the follower's, or a
         refusal. Where work has to be done by this leader, nothing is sent. `timeout_ms`: how long the follower may take
         to answer (None: as long as a registration may take)."""
-        opened = self._open
-        named = attrs.evolve(
-            work, recipient_instance_id=instance, recipient_registration_generation=generation, auth=self._means.secret
-        )
-        if opened is None:
-            return acks.refused(named, "this process does not lead the fleet")
-        return await opened.requests.send(named, timeout_ms=timeout_ms)
+        named = self._named(instance, generation, work)
+        if self._open is None:
+            return acks.refused(named, _CLOSED)
+        return await self._open.requests.send(named, timeout_ms=timeout_ms)
+
+    async def attempt(
+        self, instance: str, generation: str, work: Work, *, timeout_ms: float | None = None
+    ) -> Ack | NoAck:
+        """`forward`, where no answer is told apart from a refusal."""
+        named = self._named(instance, generation, work)
+        if self._open is None:
+            return acks.refused(named, _CLOSED)
+        return await self._open.requests.attempt(named, timeout_ms=timeout_ms)
 
     # -- inside -------------------------------------------------------------------------------------------------------
 
+    def _named(self, instance: str, generation: str, work: Work) -> Work:
+        return attrs.evolve(
+            work, recipient_instance_id=instance, recipient_registration_generation=generation, auth=self._means.secret
+        )
+
     def _opened(self) -> Leading:
         if self._open is None:
-            raise TenureError("this process does not lead the fleet")
+            raise TenureError(_CLOSED)
         return self._open

@@ -225,6 +225,11 @@ class Requests:
     async def send(self, work: Work, *, timeout_ms: float | None = None) -> Ack:
         """Send work to the registration that it names, if that stands; the follower's answer is passed on as it is, if
         the registration still stands then. `timeout_ms`: how long it may take, `leg_ms` if None."""
+        ack = await self.attempt(work, timeout_ms=timeout_ms)
+        return acks.refused(work, f"the follower did not answer: {ack.text}") if isinstance(ack, NoAck) else ack
+
+    async def attempt(self, work: Work, *, timeout_ms: float | None = None) -> Ack | NoAck:
+        """The same, where no answer and a refusal are told apart."""
         instance, generation = work.recipient_instance_id, work.recipient_registration_generation
         entry = self._routing.forward(instance, generation)
         if isinstance(entry, Refused):
@@ -234,9 +239,7 @@ class Requests:
         limit = self._leg_ms if timeout_ms is None else timeout_ms
         socket = self._socket_of(instance) if path is None else path
         ack = await acknowledged(self._client, socket, work, timeout_ms=limit)
-        if isinstance(ack, NoAck):
-            return acks.refused(work, f"the follower did not answer: {ack.text}")
-        if not ack.ok:
+        if isinstance(ack, NoAck) or not ack.ok:
             return ack
         late = self._routing.heard(instance, generation)
         return ack if late is None else self._stale(work, instance, late.guards)
