@@ -1,0 +1,27 @@
+"""The durable journal of a profile: updates, deliveries, receipts, and what was decided about them, in one SQLite
+database that the leader and all followers share (DESIGN 10; bus.md c, d).
+
+| file | what is in it |
+|---|---|
+| `journal` | `Journal`: open, operate, look, back up; each operation is one transaction |
+| `threaded` | the same for asyncio, in a thread of its own |
+| `updates` | operations of the leader: append, forward, wait, settle |
+| `deliveries` | the operation of an instance: admit |
+| `receipts` | operations of an owner: take, offer, accept, start, complete; and of who finds it dead |
+| `servers` | who serves a binding, and by which right work is taken |
+| `moves` | what persons want moved; evidence that is only inserted |
+| `settling` | what ends with a receipt; tombstones and how they go |
+| `decisions` | what was decided or refused, by which guard and law |
+| `looking` | what is pending, unsettled, stuck, and the life of one id |
+| `rows` | rows as values |
+| `capacity` | bounds |
+| `transaction` | the open file, one transaction, the row `meta` |
+| `opening`, `schema`, `identity` | what stands there, its tables and migrations, whose it is |
+| `backup` | a copy while others write |
+| `liveness` | whether a process that a row names lives |
+| `database`, `sqlite` | the port, one method a call, and SQLite behind it |
+| `errors` | what can go wrong |
+
+The machines decide (`FORWARDING`, `DELIVERY`, `RECEIPT`), inside the transaction; the files here read rows, ask, and
+write rows.
+"""

@@ -1,0 +1,141 @@
+"""The `Database` port on SQLite of the standard library."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Sequence
+from typing import Final, TypeVar
+from urllib.parse import quote
+
+from tenure.adapters.journal.database import BUSY_MS, Database, DatabaseFault, Row, Value
+
+_NAMES: Final = (
+    "OK ERROR INTERNAL PERM ABORT BUSY LOCKED NOMEM READONLY INTERRUPT IOERR CORRUPT NOTFOUND FULL CANTOPEN PROTOCOL"
+    " EMPTY SCHEMA TOOBIG CONSTRAINT MISMATCH MISUSE NOLFS AUTH FORMAT RANGE NOTADB"
+)
+_CODES: Final = {number: f"SQLITE_{name}" for number, name in enumerate(_NAMES.split(" "))}
+"""Primary result codes by their number; fixed for ever by SQLite's interface."""
+
+R = TypeVar("R")
+
+
+def _call(act: Callable[[], R]) -> R:
+    try:
+        return act()
+    except sqlite3.Error as error:
+        raise _fault(error) from error
+
+
+def _fault(error: sqlite3.Error) -> DatabaseFault:
+    number = getattr(error, "sqlite_errorcode", None)
+    code = _CODES.get(number & 0xFF, "SQLITE_ERROR") if isinstance(number, int) else "SQLITE_MISUSE"
+    return DatabaseFault(code, str(error))
+
+
+class SqliteDatabase:
+    """One connection."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._pid = os.getpid()
+        self._connection = _call(
+            lambda: sqlite3.connect(_uri(path, "rw"), BUSY_MS / 1_000, isolation_level=None, uri=True)
+        )
+
+    def begin(self) -> None:
+        # A child of a fork shares neither the locks nor the right to close them.
+        if os.getpid() != self._pid:
+            raise DatabaseFault("SQLITE_MISUSE", "this connection belongs to the process that forked")
+        self.rollback()
+        _call(lambda: self._connection.execute("BEGIN IMMEDIATE"))
+
+    def snapshot(self) -> None:
+        self.rollback()
+        _call(lambda: self._connection.execute("BEGIN"))
+
+    def execute(self, sql: str, values: Sequence[Value] = ()) -> Sequence[Row]:
+        try:
+            return self._connection.execute(sql, values).fetchall()
+        except sqlite3.Error as error:
+            raise _fault(error) from error
+        except UnicodeEncodeError:
+            halves = tuple(map(_with_halves, values))
+            return _call(lambda: self._connection.execute(sql, halves).fetchall())
+        except OverflowError as error:
+            raise DatabaseFault("SQLITE_MISUSE", "an integer is longer than 64 bits") from error
+
+    def commit(self) -> None:
+        _call(lambda: self._connection.execute("COMMIT"))
+
+    def rollback(self) -> None:
+        # SQLite rolls back by itself where it cannot go on, as on a full disk.
+        if self._connection.in_transaction:
+            _call(lambda: self._connection.execute("ROLLBACK"))
+
+    def backup(self, path: str) -> None:
+        def copy() -> None:
+            target = sqlite3.connect(_uri(path, "rw"), isolation_level=None, uri=True)
+            try:
+                # Nobody knows of the file yet: it is forced to the disk as a whole, below.
+                target.execute("PRAGMA synchronous=OFF")
+                self._connection.backup(target, progress=_only_once)
+            finally:
+                target.close()
+
+        _call(copy)
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            raise DatabaseFault("SQLITE_IOERR", error.strerror or str(error)) from error
+
+    def close(self) -> None:
+        _call(self._connection.close)
+
+
+class SqliteDatabases:
+    """Files of this machine."""
+
+    def application(self, path: str) -> int | None:
+        # Not by open and read: closing a descriptor of the file drops the locks that this process has on it.
+        try:
+            connection = sqlite3.connect(_uri(path, "ro", "immutable=1"), isolation_level=None, uri=True)
+            try:
+                found: list[tuple[int]] = connection.execute("PRAGMA application_id").fetchall()
+                return found[0][0]
+            finally:
+                connection.close()
+        except sqlite3.DatabaseError as error:
+            fault = _fault(error)
+            if fault.code == "SQLITE_NOTADB":
+                return None
+            raise fault from error
+
+    def open(self, path: str) -> Database:
+        return SqliteDatabase(path)
+
+
+def _with_halves(value: Value) -> Value:
+    """A text that holds half a character, as the name of a directory may, is kept as bytes: no SQLite text can be it.
+    `tenure.adapters.journal.rows` reads it back."""
+    if not isinstance(value, str):
+        return value
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return value.encode("utf-8", "surrogatepass")
+    return value
+
+
+def _uri(path: str, mode: str, *more: str) -> str:
+    return f"file:{quote(path)}?{'&'.join((f'mode={mode}', *more))}"
+
+
+def _only_once(status: int, remaining: int, total: int) -> None:
+    # The library would wait for ever for who is inside; the snapshot that is open here has waited long enough.
+    if status not in (sqlite3.SQLITE_OK, sqlite3.SQLITE_DONE):
+        raise DatabaseFault("SQLITE_BUSY", "somebody else is inside")

@@ -1,0 +1,372 @@
+"""Updates at the leader: what was polled is appended before its offset is confirmed, and moves as `FORWARDING` says
+(bus.md c, d; annex D). Every function is one operation inside a transaction, under the fence."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Final
+
+import attrs
+
+from tenure.adapters.errors import TenureError
+from tenure.adapters.journal.capacity import size_of
+from tenure.adapters.journal.decisions import decide
+from tenure.adapters.journal.deliveries import LIVE, Admitted, Arrival, admit, bounded, find_update
+from tenure.adapters.journal.rows import UPDATE_COLUMNS, UpdateRow, update_row
+from tenure.adapters.journal.servers import leading
+from tenure.adapters.journal.settling import trim
+from tenure.adapters.journal.transaction import Declined, Transaction, Undone
+from tenure.machines.admission_identity import Queue, delivery_id
+from tenure.machines.chart import Refused, Step
+from tenure.machines.forwarding import FORWARDING
+from tenure.machines.forwarding_messages import (
+    Acknowledged,
+    Admit,
+    Deliver,
+    Discard,
+    Failed,
+    Failure,
+    Forward,
+    Happening,
+    Keep,
+    Output,
+    Release,
+    Resume,
+    Retry,
+    RetryIn,
+    Send,
+    Skip,
+    Unserved,
+    Update,
+)
+
+AT_ONCE: Final = 1_000
+"""How many updates one transaction retries at most."""
+
+_INSERT: Final = "INSERT INTO updates (update_id, phase, raw, admitted_at, kind, settled_at) VALUES (?, ?, ?, ?, ?, ?)"
+_PUT: Final = (
+    "UPDATE updates SET phase = ?, raw = ?, binding = ?, delivery_id = ?, attempts = ?, failure = ?, next_at = ?,"
+    " settled_at = ? WHERE update_id = ?"
+)
+_FORWARDING: Final = (
+    f"SELECT {UPDATE_COLUMNS} FROM updates WHERE settled_at IS NULL AND phase = 'forwarding' ORDER BY update_id"
+)
+_DUE: Final = f"SELECT {UPDATE_COLUMNS} FROM updates WHERE phase = 'waiting' AND next_at <= ? ORDER BY next_at LIMIT ?"
+
+
+@attrs.frozen
+class Incoming:
+    """An update as it was polled: `raw` is its JSON text, `kind` that of the envelope in which it would be forwarded;
+    it may be said later (`forward`, `keep`)."""
+
+    update: int
+    raw: str = attrs.field(repr=False)
+    kind: str = ""
+
+
+@attrs.frozen
+class Appended:
+    """The whole batch is in the journal. `new`: the ids that were not; `known`: those that it had, or had passed. Poll
+    for what lies above `passed` next: never before this is durable."""
+
+    new: tuple[int, ...]
+    known: tuple[int, ...]
+    passed: int
+
+
+@attrs.frozen
+class Conflict:
+    """The batch was refused, all of it: the update `update` is in the journal with another body."""
+
+    update: int
+
+
+@attrs.frozen
+class NoRoom:
+    """The batch was refused, all of it, and not a byte was changed: so many updates are unsettled. Telegram keeps what
+    is not confirmed."""
+
+    updates: int
+    bytes: int
+
+
+@attrs.frozen
+class Kept:
+    """The leader's own update was delivered to its own binding."""
+
+    admitted: Admitted
+
+
+# -- appending --------------------------------------------------------------------------------------------------------
+
+
+def append(transaction: Transaction, batch: Sequence[Incoming], epoch: int, by: str, skipped: bool) -> Appended:
+    """What a poll has answered; `skipped`: as what was there before the first start, and is never executed.
+
+    Raises `Declined` under another epoch than that of the fence, and for history when the first start is over;
+    `Undone` with `Conflict` or `NoRoom`; `TenureError` for ids that do not ascend and bodies that are too long.
+    """
+    meta = transaction.meta
+    refused = leading(transaction, epoch)
+    if refused is None and skipped and meta.opened:
+        refused = Refused(Skip.event, FORWARDING.initial, ())
+    if refused is not None:
+        raise Declined(refused, "", by, str(epoch))
+    fresh, known = _sorted_out(transaction, batch)
+    if fresh and not skipped:
+        count, size = len(fresh), sum(size_of(incoming.raw) for incoming in fresh)
+        if (
+            meta.updates + count > transaction.limits.entries
+            or meta.update_bytes + size > transaction.limits.entry_bytes
+        ):
+            raise Undone(NoRoom(meta.updates, meta.update_bytes))
+    for incoming in fresh:
+        _append_one(transaction, incoming, epoch, by, skipped)
+    if skipped:
+        trim(transaction)
+    return Appended(tuple(incoming.update for incoming in fresh), known, meta.passed)
+
+
+def _sorted_out(transaction: Transaction, batch: Sequence[Incoming]) -> tuple[list[Incoming], tuple[int, ...]]:
+    """Those that are to be appended, each once, and the ids of those that the journal has or has passed."""
+    passed = transaction.meta.passed
+    fresh: list[Incoming] = []
+    known: list[int] = []
+    for incoming in batch:
+        bounded(transaction, f"update {incoming.update}", incoming.raw)
+        if fresh and incoming.update < fresh[-1].update:
+            raise TenureError("a batch of updates has to ascend by update id; nothing was appended")
+        if fresh and incoming.update == fresh[-1].update:
+            if not same_body(incoming.raw, fresh[-1].raw):
+                raise Undone(Conflict(incoming.update))
+        elif incoming.update > passed:
+            fresh.append(incoming)
+        else:
+            row = find_update(transaction, incoming.update)
+            if row is not None and row.settled_at is None and not same_body(incoming.raw, row.raw):
+                raise Undone(Conflict(incoming.update))
+            known.append(incoming.update)
+    return fresh, tuple(known)
+
+
+def _append_one(transaction: Transaction, incoming: Incoming, epoch: int, by: str, skipped: bool) -> None:
+    meta, now = transaction.meta, transaction.now_ms
+    data = Update(incoming.update, incoming.kind)
+    message = (Skip if skipped else Admit)(epoch, meta.fence, meta.passed)
+    subject = str(incoming.update)
+    taken: Step[Update, Output] = decide(
+        transaction, FORWARDING, FORWARDING.initial, data, message, subject=subject, party=by, tenure=epoch
+    )
+    raw, settled = ("", now) if skipped else (incoming.raw, None)
+    transaction.write(_INSERT, (incoming.update, taken.phase, raw, now, incoming.kind, settled))
+    meta.passed = incoming.update
+    if skipped:
+        meta.tombstones += 1
+    else:
+        meta.updates += 1
+        meta.update_bytes += size_of(raw)
+
+
+def same_body(left: str, right: str) -> bool:
+    """Whether two JSON texts are one value: an object knows no order."""
+    return left == right or _canonical(left) == _canonical(right)
+
+
+def _canonical(text: str) -> str:
+    try:
+        return json.dumps(json.loads(text), sort_keys=True)
+    except (ValueError, RecursionError):
+        return text
+
+
+# -- the fence and the first start ------------------------------------------------------------------------------------
+
+
+def raise_fence(transaction: Transaction, epoch: int, by: str) -> int:
+    """Who has won `epoch` raises the fence to it, before it reads, polls or publishes anything. Raises `Declined` where
+    a higher one has."""
+    meta = transaction.meta
+    if epoch > meta.fence:
+        meta.fence = epoch
+    refused = leading(transaction, epoch)
+    if refused is not None:
+        raise Declined(refused, "", by, str(epoch))
+    return meta.fence
+
+
+def end_first_start(transaction: Transaction, epoch: int, by: str) -> None:
+    """What was there before is journaled as skipped; what comes from now on is work."""
+    refused = leading(transaction, epoch)
+    if refused is not None:
+        raise Declined(refused, "", by, str(epoch))
+    transaction.meta.opened = True
+
+
+# -- forwarding -------------------------------------------------------------------------------------------------------
+
+
+def forward(transaction: Transaction, update_id: int, epoch: int, binding: str, by: str, kind: str | None) -> Send:
+    """An attempt begins: it is for `binding`, and goes in an envelope of that kind."""
+    row = _now(transaction, _row(transaction, update_id, Forward.event, by), by, kind)
+    message = Forward(epoch, transaction.meta.fence, binding)
+    (output,) = _apply(transaction, row, message, by, epoch, detail=f"to {binding}").outputs
+    assert isinstance(output, Send)
+    return output
+
+
+def keep(
+    transaction: Transaction,
+    update_id: int,
+    epoch: int,
+    binding: str,
+    by: str,
+    scope: str,
+    queue: Queue,
+    payload: str,
+    kind: str | None,
+) -> Kept:
+    """It is for the leader's own `binding`: delivered and admitted in this transaction."""
+    row = _now(transaction, _row(transaction, update_id, Keep.event, by), by, kind)
+    message = Keep(epoch, transaction.meta.fence, binding)
+    taken = _apply(transaction, row, message, by, epoch, detail=f"for {binding}")
+    (output,) = taken.outputs
+    assert isinstance(output, Deliver)
+    arrival = Arrival(output.delivery, row.data.kind, output.binding, update_id, row.raw)
+    # To the delivery the update is still to be delivered: this is what delivers it.
+    source = attrs.evolve(row, data=taken.data)
+    return Kept(admit(transaction, arrival, binding, by, scope, queue, payload, source))
+
+
+def unserved(transaction: Transaction, update_id: int, epoch: int, by: str) -> RetryIn:
+    """Nobody is registered for whom it is for: it waits."""
+    row = _now(transaction, _row(transaction, update_id, Unserved.event, by), by, None)
+    return _waits(_apply(transaction, row, Unserved(epoch, transaction.meta.fence), by, epoch))
+
+
+def acknowledged(
+    transaction: Transaction,
+    update_id: int,
+    epoch: int,
+    ok: bool,
+    delivery: str | None,
+    update: int | None,
+    by: str,
+) -> RetryIn | None:
+    """The request of the attempt was answered. None: delivered."""
+    row = _row(transaction, update_id, Acknowledged.event, by)
+    message = Acknowledged(epoch, transaction.meta.fence, ok, delivery, update)
+    taken = _apply(transaction, row, message, by, epoch, detail="ok" if ok else "refused")
+    return _waits(taken) if taken.outputs else None
+
+
+def failed(transaction: Transaction, update_id: int, epoch: int, why: Failure, by: str) -> RetryIn:
+    """The request of the attempt came to nothing."""
+    row = _row(transaction, update_id, Failed.event, by)
+    return _waits(_apply(transaction, row, Failed(epoch, transaction.meta.fence, why), by, epoch, detail=why))
+
+
+def retry(transaction: Transaction, update_id: int, by: str) -> None:
+    """It does not wait any longer."""
+    _apply(transaction, _row(transaction, update_id, Retry.event, by), Retry(), by, None)
+
+
+def retry_due(transaction: Transaction, by: str) -> tuple[int, ...]:
+    """At most `AT_ONCE` updates whose time has come do not wait any longer."""
+    found = tuple(map(update_row, transaction.read(_DUE, (transaction.now_ms, AT_ONCE))))
+    for row in found:
+        _apply(transaction, row, Retry(), by, None, detail="its time has come")
+    return tuple(row.data.update for row in found)
+
+
+def resume(transaction: Transaction, epoch: int, by: str, besides: frozenset[int]) -> tuple[int, ...]:
+    """The attempts have ended of whoever led before, and of this leader; besides those, which are on their way."""
+    refused = leading(transaction, epoch)
+    if refused is not None:
+        raise Declined(refused, "", by, str(epoch))
+    rows = map(update_row, transaction.read(_FORWARDING))
+    found = tuple(row for row in rows if row.data.update not in besides)
+    for row in found:
+        _apply(transaction, row, Resume(epoch, transaction.meta.fence), by, epoch)
+    return tuple(row.data.update for row in found)
+
+
+def release(transaction: Transaction, update_id: int, gone: bool, by: str) -> None:
+    """It is wanted elsewhere than where it is bound, and nobody will serve that binding again (`gone`)."""
+    row = _row(transaction, update_id, Release.event, by)
+    message = Release(gone, _admitted(transaction, row))
+    _apply(transaction, row, message, by, None, detail=f"from {row.data.binding}")
+
+
+def discard(transaction: Transaction, update_id: int, person: str) -> None:
+    """A person does not want it executed."""
+    row = _row(transaction, update_id, Discard.event, person)
+    _apply(transaction, row, Discard(_admitted(transaction, row)), person, None)
+
+
+# -- the row ----------------------------------------------------------------------------------------------------------
+
+
+def _row(transaction: Transaction, update_id: int, event: str, by: str) -> UpdateRow:
+    row = find_update(transaction, update_id)
+    if row is None:
+        raise Declined(Refused(event, FORWARDING.initial, ()), "", by)
+    return row
+
+
+def _now(transaction: Transaction, row: UpdateRow, by: str, kind: str | None) -> UpdateRow:
+    """The row, as it is to be moved: what waits does not any longer, and what is bound to nobody is of that kind."""
+    if kind is not None and row.data.binding is None and row.data.kind != kind:
+        transaction.write("UPDATE updates SET kind = ? WHERE update_id = ?", (kind, row.data.update))
+        row = attrs.evolve(row, data=attrs.evolve(row.data, kind=kind))
+    if row.phase != "waiting":
+        return row
+    taken = _apply(transaction, row, Retry(), by, None)
+    return attrs.evolve(row, phase=taken.phase, data=taken.data, next_at=None)
+
+
+def _admitted(transaction: Transaction, row: UpdateRow) -> bool:
+    """Whether the binding that it is bound to has it."""
+    data = row.data
+    if data.binding is None:
+        return False
+    found = delivery_id(data.kind, data.binding, data.update)
+    return transaction.one("SELECT 1 FROM deliveries WHERE delivery_id = ?", (found,)) is not None
+
+
+def _apply(
+    transaction: Transaction, row: UpdateRow, message: Happening, by: str, epoch: int | None, *, detail: str = ""
+) -> Step[Update, Output]:
+    subject = str(row.data.update)
+    taken: Step[Update, Output] = decide(
+        transaction, FORWARDING, row.phase, row.data, message, subject=subject, party=by, tenure=epoch, detail=detail
+    )
+    data, live = taken.data, taken.phase in LIVE
+    delay = next((output.delay_ms for output in taken.outputs if isinstance(output, RetryIn)), None)
+    transaction.write(
+        _PUT,
+        (
+            taken.phase,
+            row.raw if live else "",
+            data.binding,
+            None if data.binding is None else delivery_id(data.kind, data.binding, data.update),
+            data.attempts,
+            data.failure,
+            None if delay is None else transaction.now_ms + delay,
+            None if live else transaction.now_ms,
+            data.update,
+        ),
+    )
+    if not live:
+        meta = transaction.meta
+        meta.updates -= 1
+        meta.update_bytes -= size_of(row.raw)
+        meta.tombstones += 1
+        trim(transaction)
+    return taken
+
+
+def _waits(taken: Step[Update, Output]) -> RetryIn:
+    (output,) = taken.outputs
+    assert isinstance(output, RetryIn)
+    return output
