@@ -1,0 +1,12 @@
+"""A queued item moves from one instance to another: the drivers of DONOR, RECIPIENT and RELAY (bus.md e; I25-I31).
+
+| file | what is in it |
+|---|---|
+| `moving` | which items move, where to, and when; `Mover` |
+| `way` | who is there, and sending an offer: as a leader, or through one |
+| `payload` | what is offered, made of a receipt's row; whose journal it is in |
+| `parties` | processes, owners and parties as the journal and the bus spell them |
+| `outcomes` | what comes of moving an item |
+| `ports` | what the drivers need of the journal |
+| `journal` | the journal as they use it: in its thread, to the end |
+"""
