@@ -140,7 +140,7 @@ class DeliveryChart(StateMachine):
         trimmed is not executed because an old forward arrives. Without it two bindings execute it, or one twice."""
         if message.row == "none":
             return not message.passed
-        return message.row == "live" and message.bound == data.binding
+        return message.row == "live" and message.bound == message.binding
 
     @staticmethod
     @guard(Law.REFUSAL_IS_INERT)
