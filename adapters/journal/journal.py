@@ -189,8 +189,8 @@ class Journal:
         return self._write(lambda t: updates.resume(t, epoch, by, besides))
 
     def release_update(self, update: int, by: str, *, gone: bool) -> Refused | None:
-        """It may go elsewhere than where it is bound. `gone`: nobody will serve that one again, by evidence, or as a person
-        says."""
+        """It may go elsewhere than where it is bound. `gone`: nobody will serve that binding again, by evidence, or
+        since a person says so."""
         return self._write(lambda t: updates.release(t, update, gone, by))
 
     def discard_update(self, update: int, person: str) -> Refused | None:
@@ -359,7 +359,7 @@ class Journal:
         return self._store.read(lambda t: looking.outgoing(t, after, limit, all_of_them))
 
     def retry_in(self) -> int | None:
-        """In how many ms the next waiting update's time comes; None where none waits."""
+        """In how many ms the time of the next waiting update comes that has not come; None: there is none."""
         return self._store.read(lambda t: _until(t, looking.next_retry_ms(t)))
 
     def servers(self) -> tuple[ServerRow, ...]:

@@ -50,7 +50,7 @@ _DUE: Final = (
     f"SELECT {UPDATE_COLUMNS} FROM updates WHERE phase = 'waiting' AND next_at <= ? AND update_id > ?"
     " ORDER BY update_id LIMIT ?"
 )
-_NEXT_RETRY: Final = "SELECT min(next_at) FROM updates WHERE phase = 'waiting'"
+_NEXT_RETRY: Final = "SELECT min(next_at) FROM updates WHERE phase = 'waiting' AND next_at > ?"
 _LIVE_RECEIPTS: Final = (
     f"SELECT {RECEIPT_COLUMNS} FROM receipts WHERE settled_at IS NULL ORDER BY first_update, receipt_id LIMIT ?"
 )
@@ -112,8 +112,8 @@ def outgoing(transaction: Transaction, after: int, limit: int, all_of_them: bool
 
 
 def next_retry_ms(transaction: Transaction) -> int | None:
-    """When (wall clock) the next waiting update is due; None where none waits."""
-    found = transaction.one(_NEXT_RETRY)
+    """When (wall clock) the time of the next waiting update comes that has not come; None: there is none."""
+    found = transaction.one(_NEXT_RETRY, (transaction.now_ms,))
     return None if found is None or not isinstance(found[0], int) else found[0]
 
 

@@ -17,6 +17,9 @@ _NAMES: Final = (
 _CODES: Final = {number: f"SQLITE_{name}" for number, name in enumerate(_NAMES.split(" "))}
 """Primary result codes by their number; fixed for ever by SQLite's interface."""
 
+_LEAST: Final = 512
+"""Bytes of the smallest database that is not empty: one page."""
+
 R = TypeVar("R")
 
 
@@ -102,6 +105,11 @@ class SqliteDatabases:
 
     def application(self, path: str) -> int | None:
         # Not by open and read: closing a descriptor of the file drops the locks that this process has on it.
+        size = _size(path)
+        if _size(f"{path}-journal"):
+            raise DatabaseFault("SQLITE_BUSY", "somebody writes, or died while he did")
+        if 0 < size < _LEAST:
+            return None  # SQLite would take it for empty
         try:
             connection = sqlite3.connect(_uri(path, "ro", "immutable=1"), isolation_level=None, uri=True)
             try:
@@ -129,6 +137,15 @@ def _with_halves(value: Value) -> Value:
     except UnicodeEncodeError:
         return value.encode("utf-8", "surrogatepass")
     return value
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except FileNotFoundError:
+        return 0
+    except OSError as error:
+        raise DatabaseFault("SQLITE_CANTOPEN", error.strerror or str(error)) from error
 
 
 def _uri(path: str, mode: str, *more: str) -> str:
