@@ -6,7 +6,28 @@ command: somebody who leads needs no verifier.
 
 from __future__ import annotations
 
-from tenure.adapters.commands import committing, joining, leading, looking, tracing, verifying
+from tenure.adapters.commands import (
+    committing,
+    deciding,
+    joining,
+    journaling,
+    leading,
+    looking,
+    tracing,
+    verifying,
+    why,
+)
 from tenure.adapters.commands.root import app
 
-__all__ = ["app", "committing", "joining", "leading", "looking", "tracing", "verifying"]
+__all__ = [
+    "app",
+    "committing",
+    "deciding",
+    "joining",
+    "journaling",
+    "leading",
+    "looking",
+    "tracing",
+    "verifying",
+    "why",
+]

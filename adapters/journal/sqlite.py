@@ -37,13 +37,13 @@ def _fault(error: sqlite3.Error) -> DatabaseFault:
 
 
 class SqliteDatabase:
-    """One connection."""
+    """One connection. `mode`: rw, or ro for who only looks."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, mode: str = "rw") -> None:
         self._path = path
         self._pid = os.getpid()
         self._connection = _call(
-            lambda: sqlite3.connect(_uri(path, "rw"), BUSY_MS / 1_000, isolation_level=None, uri=True)
+            lambda: sqlite3.connect(_uri(path, mode), BUSY_MS / 1_000, isolation_level=None, uri=True)
         )
 
     def begin(self) -> None:
