@@ -225,6 +225,11 @@ class Member:
         """The fencing token, where it leads and its lease holds by its own clock; None otherwise. Reads no file."""
         return self._leadership.may_send() if self.phase == "leading" else None
 
+    def owns(self, epoch: int) -> bool:
+        """Whether the lease is this member's under `epoch`, by its own clock; also while it begins to lead. Reads no
+        file."""
+        return self._leadership.may_send() == epoch
+
     @property
     def runs(self) -> bool:
         """It was entered, and the event loop that it was entered on is still there."""

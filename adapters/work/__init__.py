@@ -3,11 +3,13 @@
 
 | file | what is in it |
 |---|---|
+| `workplace` | one process at work; `Workplace`, which is what others use |
 | `source` | where updates come from: the port of a poll loop |
 | `polling` | one poll loop, driven, while this process leads |
 | `routing` | whose an update is, and the envelope that carries it there |
 | `forwarding` | bringing each journaled update to whose it is, while this process leads |
 | `items` | what a process has taken and not begun; what a handler is given |
 | `worker` | taking, starting, executing and settling, as long as the process lives |
-| `thread` | the journal, off the event loop |
+| `intake` | what a leader delivers to a follower |
+| `journaling` | the journal as the others use it |
 """

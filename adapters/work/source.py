@@ -11,6 +11,7 @@ from typing import Protocol
 
 from tenure.adapters.bus.messages.json_values import Json
 from tenure.adapters.errors import TenureError
+from tenure.adapters.journal.identity import BotIdentity
 
 
 class SourceFailed(TenureError):
@@ -23,6 +24,10 @@ class Conflict(SourceFailed):
 
 class Source(Protocol):
     """A queue of updates."""
+
+    @property
+    def bot(self) -> BotIdentity:
+        """Whose updates these are."""
 
     async def get_updates(self, cursor: int, limit: int, timeout_s: int) -> tuple[Json, ...]:
         """At most `limit` updates with ids above `cursor`, the oldest first, as they were sent; none when none came

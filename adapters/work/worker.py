@@ -46,8 +46,8 @@ class Receipts(Protocol):
     async def complete(self, held: Held) -> None:
         """It is done."""
 
-    async def fail(self, held: Held, delay_ms: int) -> None:
-        """Certainly nothing has come of it; it is not tried again before `delay_ms` are over."""
+    async def fail(self, held: Held, delay_ms: int, why: str) -> None:
+        """Certainly nothing has come of it; it is not tried again before `delay_ms` are over. `why`: for a person."""
 
     async def release(self, held: Held) -> None:
         """It was not begun, and is anybody's."""
@@ -149,12 +149,15 @@ class Worker:
     # -- taking -------------------------------------------------------------------------------------------------------
 
     async def _collect(self) -> None:
-        """Recover and take, whenever it is said that there is something, and again and again."""
+        """Take whenever it is said that there is something, and again and again; now and then see who is dead."""
+        recover_at = 0.0
         while True:
             self._pending.clear()
             wait_ms: float = self._timings.reconcile_ms
             try:
-                self.counts.recovered += await self._receipts.recover()
+                if self._time() >= recover_at:
+                    recover_at = self._time() + self._timings.reconcile_ms / 1000
+                    self.counts.recovered += await self._receipts.recover()
                 await self._take()
                 due = await self._receipts.due_in()
                 wait_ms = wait_ms if due is None else min(wait_ms, max(due, 1))
@@ -198,21 +201,23 @@ class Worker:
                 await self._ready.wait()
                 continue
             try:
-                await self._one(held)
+                begun = await self._one(held)
             finally:
                 self.items.ended()
-            self.signal()  # there is room, and what failed has a time
+            if begun:
+                self.signal()  # there is room, and what failed has a time
 
-    async def _one(self, held: Held) -> None:
+    async def _one(self, held: Held) -> bool:
+        """Execute it, if it may be. Whether it was begun."""
         starting = asyncio.ensure_future(self._insisted("start", lambda: self._receipts.start(held)))
         try:
             item = await to_its_end(starting)
         except asyncio.CancelledError:
             if not starting.cancelled() and starting.exception() is None and starting.result() is not None:
-                await self._insisted("fail", lambda: self._receipts.fail(held, 0))  # nothing has been done
+                await self._insisted("fail", lambda: self._receipts.fail(held, 0, "not begun"))
             raise
         if item is None:
-            return
+            return False
         running = asyncio.ensure_future(_called(self._handler, item))
         try:
             await asyncio.wait([running])
@@ -232,10 +237,11 @@ class Worker:
         elif isinstance(error, Exception | asyncio.CancelledError):
             self.counts.failures += 1
             self._note("handler", error)
-            delay = self._delay(item.attempt)
-            await self._insisted("fail", lambda: self._receipts.fail(held, delay))
+            delay, why = self._delay(item.attempt), in_words(error)
+            await self._insisted("fail", lambda: self._receipts.fail(held, delay, why))
         else:
             raise error
+        return True
 
     def _delay(self, attempt: int) -> int:
         """How long what has failed `attempt` times waits."""
@@ -256,6 +262,9 @@ class Worker:
             waited = min(2 * waited, self._timings.retry_last_ms)
 
     # -- inside -------------------------------------------------------------------------------------------------------
+
+    def _time(self) -> float:
+        return asyncio.get_running_loop().time()
 
     def _troubled(self, what: str, error: Exception) -> None:
         self.counts.troubles += 1

@@ -19,6 +19,7 @@ import sys
 from typing import Any, Final
 
 from tenure.adapters.bus.messages.json_values import Json, load
+from tenure.adapters.journal.identity import identity_of_token
 from tenure.adapters.work.source import Conflict, SourceFailed
 
 LIMIT: Final = 2**24
@@ -120,6 +121,7 @@ class UpdateClient:
 
     def __init__(self, path: str) -> None:
         self._path = path
+        self.bot = identity_of_token(f"7:{path}")
 
     async def get_updates(self, cursor: int, limit: int, timeout_s: int) -> tuple[Json, ...]:
         answer = await self.asks(do="get", cursor=cursor, limit=limit, timeout=timeout_s)

@@ -111,7 +111,7 @@ class MemoryReceipts:
     async def complete(self, held: Held) -> None:
         await self._call("complete", lambda: self.all.tell(self.all.rows[held.receipt_id], own.Complete(held.holder)))
 
-    async def fail(self, held: Held, delay_ms: int) -> None:
+    async def fail(self, held: Held, delay_ms: int, why: str) -> None:
         row = self.all.rows[held.receipt_id]
 
         def work() -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from tenure.adapters.bus.messages.json_values import Json
+from tenure.adapters.journal.identity import identity_of_token
 from tenure.adapters.work.source import Conflict
 from tenure.machines import poll_loop as own
 from tenure.machines.poll_loop import NONE
@@ -83,6 +84,7 @@ class MemorySource:
         self.most_in_flight = 0
         self.answers: list[tuple[Json, ...] | Exception] = []
         """What the next requests are answered instead."""
+        self.bot = identity_of_token("7:memory")
         self._news = asyncio.Event()
         self._newest = 0
 

@@ -1,0 +1,247 @@
+"""The journal as the drivers of this room use it: an inbox for the poll loop, an outbox for the forwarder, receipts for
+the worker. Each call is one operation of `tenure.adapters.journal`, in its own thread; a refusal of a machine becomes
+the answer that its driver goes on with.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Final
+
+from tenure.adapters.bus.messages.json_values import BadJson, Json, load, plain
+from tenure.adapters.errors import TenureError
+from tenure.adapters.journal.journal import Journal
+from tenure.adapters.journal.rows import ReceiptRow, UpdateRow
+from tenure.adapters.journal.threaded import ThreadedJournal
+from tenure.adapters.journal.updates import Appended, Conflict, Incoming, NoRoom
+from tenure.adapters.work.forwarding import OTHER, Outcome, Outgoing
+from tenure.adapters.work.items import Held, Item
+from tenure.adapters.work.routing import Address, address
+from tenure.adapters.work.source import update_id
+from tenure.machines import poll_loop
+from tenure.machines.chart import Refused
+from tenure.machines.forwarding_messages import Failure, RetryIn, Send
+from tenure.machines.poll_loop import NONE
+from tenure.machines.receipt_messages import Party
+
+_WHY: Final = {
+    "epoch_current": "another process has led since: this one's epoch is over",
+    "genuine_id": "the delivery's id is not made of what it says",
+    "own_binding": "addressed to another profile",
+    "wanted_here": "the update is bound elsewhere, or over",
+    "has_room": "the journal is full: settle or discard something",
+    "same_body": "the same delivery was journaled with another body",
+}
+
+
+def in_words(refused: Refused) -> str:
+    """A refusal of the journal, for a person."""
+    found = [_WHY.get(guard, guard) for guard in refused.guards]
+    return "; ".join(found) or f"it is {refused.phase}: {refused.event} is refused"
+
+
+class JournalInbox:
+    """What a poll loop needs of it, under one epoch."""
+
+    def __init__(self, journal: ThreadedJournal, me: Party, epoch: int) -> None:
+        self._journal = journal
+        self._me = me.instance
+        self._epoch = epoch
+        self._passed = NONE
+
+    async def loaded(self) -> poll_loop.Loaded:
+        state = await self._journal.call(lambda j: j.state())
+        self._passed = state.passed
+        # The offset is that of the rows: where the first start is over it is known, and be it that nothing was there.
+        return poll_loop.Loaded(max(state.passed, 0) if state.opened else state.passed, state.opened)
+
+    async def record(self, updates: tuple[Json, ...], *, skipped: bool) -> poll_loop.RecordEnded:
+        if not updates:
+            ended = await self._journal.call(lambda j: j.end_first_start(self._epoch, self._me))
+            return self._recorded(ended is None, skipped)
+        batch = [_incoming(update) for update in updates]
+        answer = await self._journal.call(lambda j: j.append(batch, self._epoch, self._me, skipped=skipped))
+        match answer:
+            case Appended():
+                self._passed = answer.passed
+            case Conflict():
+                raise TenureError(f"update {answer.update} is in the journal with another body; nothing was appended")
+            case NoRoom():
+                raise TenureError(f"the journal is full: {answer.updates} updates are unsettled; nothing was appended")
+            case Refused() if "epoch_current" in answer.guards:
+                raise TenureError(in_words(answer))
+        return self._recorded(isinstance(answer, Appended), skipped)
+
+    def _recorded(self, committed: bool, skipped: bool) -> poll_loop.RecordEnded:
+        # Where the mark was set, nothing is skipped: that is refused in the transaction.
+        return poll_loop.RecordEnded(committed, opened=not (committed and skipped))
+
+    async def persist(self, offset: int) -> poll_loop.PersistEnded:
+        """It was moved by the transaction that appended."""
+        return poll_loop.PersistEnded(max(self._passed, 0) >= offset)
+
+
+def _incoming(update: Json) -> Incoming:
+    number, place = update_id(update), address(update)
+    assert number is not None, "the machine takes no answer without ids"
+    return Incoming(update=number, kind=OTHER if place is None else place.kind, raw=update.text)
+
+
+class JournalOutbox:
+    """What a forwarder needs of it, under one epoch."""
+
+    def __init__(self, journal: ThreadedJournal, me: Party, epoch: int) -> None:
+        self._journal = journal
+        self._me = me.instance
+        self._epoch = epoch
+
+    async def resume(self, besides: frozenset[int]) -> None:
+        while True:
+            found = await self._journal.call(lambda j: j.resume(self._epoch, self._me, besides))
+            if isinstance(found, Refused) or not found:
+                return
+
+    async def outgoing(self, after: int, limit: int, *, all_of_them: bool) -> tuple[Outgoing, ...]:
+        def look_up(rows: tuple[UpdateRow, ...]) -> tuple[Outgoing, ...]:
+            return tuple(map(_outgoing, rows))
+
+        return await self._journal.call(lambda j: look_up(j.outgoing(after, limit, all_of_them=all_of_them)))
+
+    async def due_in(self) -> int | None:
+        return await self._journal.call(lambda j: j.retry_in())
+
+    async def remembered(self, address: Address) -> str | None:
+        return None
+
+    async def forward(self, update: Outgoing, kind: str, binding: str) -> Send | None:
+        answer = await self._journal.call(
+            lambda j: j.forward(update.update_id, self._epoch, binding, self._me, kind=kind)
+        )
+        return None if isinstance(answer, Refused) else answer
+
+    async def keep(self, update: Outgoing, kind: str, binding: str) -> bool:
+        answer = await self._journal.call(lambda j: j.keep(update.update_id, self._epoch, binding, self._me, kind=kind))
+        return not isinstance(answer, Refused)
+
+    async def unserved(self, update: Outgoing) -> None:
+        await self._journal.call(lambda j: j.unserved(update.update_id, self._epoch, self._me))
+
+    async def acknowledged(self, update: Outgoing, ok: bool, delivery: str | None, source: int | None) -> Outcome:
+        number = update.update_id
+        return _outcome(
+            await self._journal.call(lambda j: j.acknowledged(number, self._epoch, ok, delivery, source, self._me))
+        )
+
+    async def failed(self, update: Outgoing, why: Failure) -> Outcome:
+        return _outcome(await self._journal.call(lambda j: j.failed(update.update_id, self._epoch, why, self._me)))
+
+
+def _outgoing(row: UpdateRow) -> Outgoing:
+    data = row.data
+    return Outgoing(data.update, _json(row.raw), data.binding, data.attempts, data.failure)
+
+
+def _json(raw: str) -> Json:
+    """What was journaled, whatever its size: a source may have had other bounds."""
+    try:
+        return Json(load(raw.encode("utf-8", "surrogatepass")))
+    except BadJson:
+        return Json(plain(json.loads(raw)))
+
+
+def _outcome(answer: RetryIn | Refused | None) -> Outcome:
+    match answer:
+        case None:
+            return Outcome(delivered=True)
+        case RetryIn():
+            return Outcome(delivered=False, retry_ms=answer.delay_ms)
+    return Outcome(delivered=False)
+
+
+class JournalReceipts:
+    """What a worker needs of it."""
+
+    def __init__(
+        self,
+        journal: ThreadedJournal,
+        me: Party,
+        epoch: Callable[[], int | None],
+        on_refused: Callable[[str, str], None] = lambda receipt, why: None,
+    ) -> None:
+        """`epoch`: under which this process leads now. `on_refused` is told of a receipt that is not this process's any
+        more, and why."""
+        self.to_serve: list[str] = []
+        """Bindings that this process serves from now on, where that is not written down yet: before anything is taken
+        it is."""
+        self._journal = journal
+        self._me = me
+        self._epoch = epoch
+        self._on_refused = on_refused
+        self._reclaimed = False
+
+    async def take(self, limit: int) -> tuple[Held, ...]:
+        while self.to_serve:
+            await self._journal.call(lambda j: j.serve(self.to_serve[0], self._me))
+            del self.to_serve[0]
+        epoch = self._epoch()
+        rows = await self._journal.call(lambda j: j.take_some(self._me, limit, epoch=epoch))
+        return tuple(held(row) for row in rows if row.data.offer is None)
+
+    async def start(self, held: Held) -> Item | None:
+        answer = await self._journal.call(lambda j: j.start(held.receipt_id, held.holder))
+        row = await self._journal.call(lambda j: j.receipt(held.receipt_id))
+        begun = row is not None and row.phase == "started" and row.data.owner == held.holder
+        if not begun or row is None:  # refused; else it was begun by a call whose answer was lost
+            if isinstance(answer, Refused):
+                self._on_refused(held.receipt_id, in_words(answer))
+            return None
+        deliveries = await self._journal.call(lambda j: j.deliveries_of(held.receipt_id))
+        return Item(
+            held.receipt_id,
+            held.kind,
+            tuple(_json(delivery.raw) for delivery in deliveries),
+            held.binding,
+            str(held.holder.acquisition),
+            row.data.attempts,
+        )
+
+    async def complete(self, held: Held) -> None:
+        self._told(held, await self._journal.call(lambda j: j.complete(held.receipt_id, held.holder)))
+
+    async def fail(self, held: Held, delay_ms: int, why: str) -> None:
+        self._told(held, await self._journal.call(lambda j: j.fail(held.receipt_id, held.holder, delay_ms, why)))
+
+    async def release(self, held: Held) -> None:
+        self._told(held, await self._journal.call(lambda j: j.release(held.receipt_id, held.holder)))
+
+    async def recover(self) -> int:
+        found = await self._journal.call(lambda j: j.recover_all(self._me))
+        if not self._reclaimed:  # no activation before this one begins any more
+            found += await self._journal.call(lambda j: j.reclaim(self._me))
+            self._reclaimed = True
+        return len(found)
+
+    async def due_in(self) -> int | None:
+        return await self._journal.call(lambda j: j.due_in(self._me))
+
+    async def leave(self) -> None:
+        """This process serves nothing any more."""
+        me = self._me
+
+        def leave(journal: Journal) -> None:
+            for row in journal.servers():
+                if (row.party.instance, row.party.process) == (me.instance, me.process):
+                    journal.unserve(row.binding, me)
+
+        await self._journal.call(leave)
+
+    def _told(self, held: Held, answer: object) -> None:
+        if isinstance(answer, Refused):
+            self._on_refused(held.receipt_id, in_words(answer))
+
+
+def held(row: ReceiptRow) -> Held:
+    """A row that this process owns."""
+    assert row.data.owner is not None
+    return Held(row.receipt_id, row.kind, row.binding, row.first_update, row.data.owner)

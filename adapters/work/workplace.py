@@ -1,0 +1,350 @@
+"""One process that does the work of a bot, together with others on the same directory: the one object of it.
+
+    async def handler(item: Item) -> None:
+        ...
+
+    async with Workplace(agent_directory(DIR), source=source, handler=handler) as place:
+        await place.join()
+        await place.until_left()
+
+It is a member of the fleet (`tenure.adapters.fleet.member`). Where it leads it polls the source, journals what comes,
+and brings each update to the instance whose thread it is in; leading or not, it executes what is its own, one item
+after the other. All processes of a profile share one journal, beside the owner registry.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from types import TracebackType
+from typing import Final
+
+import attrs
+
+from tenure.adapters.awaiting import heard, to_its_end
+from tenure.adapters.bus.messages.envelopes import Ack, Forward
+from tenure.adapters.errors import TenureError
+from tenure.adapters.files.directory import AgentDirectory, registry_key, require_directory
+from tenure.adapters.files.host import real_ports
+from tenure.adapters.files.process_state import ProcessState
+from tenure.adapters.files.timings import DEFAULT, Timings
+from tenure.adapters.fleet.asking import NoAck
+from tenure.adapters.fleet.identities import RequestIds
+from tenure.adapters.fleet.member import Member
+from tenure.adapters.fleet.roles import Following, Leading, MemberStatistics, Role
+from tenure.adapters.fleet.threads.provisioning import Provisioning
+from tenure.adapters.journal.capacity import Limits
+from tenure.adapters.journal.journal import Journal
+from tenure.adapters.journal.liveness import process_name
+from tenure.adapters.journal.threaded import ThreadedJournal
+from tenure.adapters.ports import Ports, tell
+from tenure.adapters.work.forwarding import ForwardCounts, Forwarder
+from tenure.adapters.work.intake import Intake, IntakeCounts
+from tenure.adapters.work.items import Handler, Items
+from tenure.adapters.work.journaling import JournalInbox, JournalOutbox, JournalReceipts, in_words
+from tenure.adapters.work.polling import PollCounts, Poller
+from tenure.adapters.work.routing import Fleet
+from tenure.adapters.work.source import Source
+from tenure.adapters.work.worker import WorkCounts, Worker
+from tenure.machines.chart import Refused
+from tenure.machines.receipt_messages import Party
+
+_ENTER: Final = "enter the workplace first: async with Workplace(...) as place"
+
+
+@attrs.frozen
+class WorkplaceStatistics:
+    """What a process has done since it entered. `trouble`: what failed last and is tried again, "" if nothing did."""
+
+    member: MemberStatistics
+    polled: PollCounts
+    forwarded: ForwardCounts
+    admitted: IntakeCounts
+    worked: WorkCounts
+    held: int
+    """Items that are taken and not begun."""
+    trouble: str
+
+
+class Workplace:
+    """One process at work, once."""
+
+    def __init__(
+        self,
+        directory: AgentDirectory,
+        *,
+        source: Source,
+        handler: Handler,
+        profile: str | None = None,
+        name: str | None = None,
+        cwd: str | None = None,
+        provisioning: Provisioning | None = None,
+        on_role: Callable[[Role], None] | None = None,
+        on_available: Callable[[bool], None] | None = None,
+        limits: Limits | None = None,
+        ports: Ports | None = None,
+        timings: Timings = DEFAULT,
+        process: ProcessState | None = None,
+    ) -> None:
+        """`source` is polled where this process leads, `handler` executes what is its own. `limits`: of the journal;
+        every process of a directory should have the same. The others are as for a `Member`. Raises TenureError for a
+        profile that is none, and for a directory that is no `AgentDirectory`."""
+        require_directory(directory)
+        self.directory = directory
+        self.ports = real_ports() if ports is None else ports
+        self.timings = timings
+        self.key = registry_key(profile)
+        self.items = Items(self._ready)
+        """What this process has taken and not begun."""
+        self._profile = profile
+        self._source = source
+        self._handler = handler
+        self._limits = attrs.evolve(Limits() if limits is None else limits, grace_ms=timings.grace_ms)
+        self._on_role = on_role
+        self.member = Member(
+            directory,
+            profile=profile,
+            name=name,
+            cwd=cwd,
+            run=self._lead,
+            prepare=self._prepare,
+            deliver=self._deliver,
+            provisioning=provisioning,
+            on_role=self._role,
+            on_available=on_available,
+            on_routes=self._rerouted,
+            ports=self.ports,
+            timings=timings,
+            process=process,
+        )
+        identity = self.member.identity
+        self.me = Party(identity.instance_id, process_name(identity.process), identity.session)
+        """Who this process is in the journal."""
+        self._requests = RequestIds(f"{identity.instance_id}:work")
+        self._polled, self._forwarded = PollCounts(), ForwardCounts()
+        self._admitted, self._worked = IntakeCounts(), WorkCounts()
+        self._open: ThreadedJournal | None = None
+        self._receipts: JournalReceipts | None = None
+        self._worker: Worker | None = None
+        self._intake: Intake | None = None
+        self._poller: Poller | None = None
+        self._forwarder: Forwarder | None = None
+        self._working: asyncio.Task[None] | None = None
+        self._served: list[str] = []
+        """The bindings that this process has served, the newest first."""
+
+    # -- verbs --------------------------------------------------------------------------------------------------------
+
+    async def join(self) -> Role:
+        """Join the fleet; see `Member.join`."""
+        self._entered()
+        return await self.member.join()
+
+    async def until_left(self) -> None:
+        """Wait until this process has left the fleet. Raises what has ended its work, if that was no leaving."""
+        self._entered()
+        await self.member.until_left()
+        if self._working is not None and self._working.done() and not self._working.cancelled():
+            self._working.result()
+
+    async def leave(self, *, goodbye: bool = False) -> str:
+        """Leave the fleet; see `Member.leave`. What runs goes on until this is exited."""
+        return await self.member.leave(goodbye=goodbye)
+
+    @property
+    def role(self) -> Role:
+        """What this process is now."""
+        return self.member.role
+
+    @property
+    def journal(self) -> ThreadedJournal:
+        """The journal of this profile. Raises TenureError where this was not entered."""
+        if self._open is None:
+            raise TenureError(_ENTER)
+        return self._open
+
+    @property
+    def trouble(self) -> str:
+        """What failed last and is tried again; "" when nothing has since."""
+        parts = (self._worker, self._poller, self._forwarder)
+        return next((part.trouble for part in parts if part is not None and part.trouble), "")
+
+    def statistics(self) -> WorkplaceStatistics:
+        """What this process has done so far; copies."""
+        return WorkplaceStatistics(
+            self.member.statistics(),
+            attrs.evolve(self._polled),
+            attrs.evolve(self._forwarded),
+            attrs.evolve(self._admitted),
+            attrs.evolve(self._worked),
+            len(self.items),
+            self.trouble,
+        )
+
+    async def __aenter__(self) -> Workplace:
+        """Open the journal and begin to serve. Raises `JournalError` where it cannot be opened, or holds another bot's
+        work, and TenureError as a `Member` does; then nothing of it is left."""
+        if self._open is not None:
+            raise TenureError("a workplace is entered once; make a new one")
+        ports, bot = self.ports, self._source.bot
+        journal = self._open = await ThreadedJournal.open(
+            lambda: Journal.open(ports, self.directory, self.key, bot=bot, limits=self._limits)
+        )
+        try:
+            self._receipts = JournalReceipts(journal, self.me, lambda: self.member.epoch, self._refused)
+            self._worker = Worker(
+                self._receipts, self.items, self._handler, self.timings, ports=ports, counts=self._worked
+            )
+            self._intake = Intake(
+                journal,
+                self.me,
+                binding=lambda: self.member.follower.profile_key,
+                on_admitted=self._worker.signal,
+                counts=self._admitted,
+            )
+            await self.member.__aenter__()
+        except BaseException:
+            await journal.close()
+            raise
+        self._working = asyncio.ensure_future(self._worker.run())
+        self._working.add_done_callback(self._stopped)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Leave, and end what is executed here: a handler that runs is cancelled and waited for, its item is then
+        interrupted. A cancellation of the caller goes on when all of that has ended."""
+        ending = asyncio.ensure_future(self._end())
+        await to_its_end(ending)
+
+    async def _end(self) -> None:
+        await self.member.__aexit__(None, None, None)
+        working, journal = self._working, self._open
+        try:
+            if working is not None:
+                working.cancel()
+                await asyncio.wait([working])
+            if self._receipts is not None:
+                await self._receipts.leave()
+        except TenureError as error:
+            tell(self.ports, "work", "leave", error=str(error))  # it is seen when this process has ended
+        finally:
+            if journal is not None:
+                await journal.close()
+
+    def _stopped(self, working: asyncio.Task[None]) -> None:
+        """The worker has ended. By itself it does so only for a fault: then this process does no work, and leaves."""
+        if working.cancelled() or (error := working.exception()) is None:
+            return
+        tell(self.ports, "work", "fault", error=f"{type(error).__name__}: {error}")
+        leaving = asyncio.ensure_future(self.member.leave())
+        heard(leaving)
+
+    # -- leading ------------------------------------------------------------------------------------------------------
+
+    async def _prepare(self, epoch: int) -> None:
+        """The lease is won: from here on the journal refuses what leaders before this one decide."""
+        raised = await self.journal.call(lambda j: j.raise_fence(epoch, self.me.instance))
+        if isinstance(raised, Refused):
+            raise TenureError(f"{self.journal.path}: epoch {epoch} is not led with: {in_words(raised)}")
+
+    async def _lead(self, epoch: int) -> None:
+        """Poll and forward, until it is cancelled or one of both ends."""
+        self._forwarder = Forwarder(
+            JournalOutbox(self.journal, self.me, epoch),
+            fleet=self._fleet,
+            send=self._send,
+            timings=self.timings,
+            request_id=self._requests.next,
+            now_ms=self.ports.clock.wall_ms,
+            on_kept=self._signal,
+            counts=self._forwarded,
+            ports=self.ports,
+        )
+        self._poller = Poller(
+            self._source,
+            JournalInbox(self.journal, self.me, epoch),
+            leads=lambda: self.member.owns(epoch),
+            on_journaled=self._forwarder.signal,
+            counts=self._polled,
+            ports=self.ports,
+        )
+        try:
+            await _first_to_end(self._poller.run(), self._forwarder.run())
+        finally:
+            self._poller = self._forwarder = None
+
+    def _fleet(self) -> Fleet:
+        leader = self.member.leader
+        binding = leader.binding
+        return Fleet(leader.routes(), None if binding is None else binding.target, self._own)
+
+    @property
+    def _own(self) -> tuple[str, ...]:
+        """The bindings that this process serves where it leads: the leader's, and those that it served before."""
+        key = self.member.identity.leader_key(self._profile)
+        return (key, *(binding for binding in self._served if binding != key))
+
+    async def _send(self, request: Forward) -> Ack | NoAck:
+        return await self.member.leader.attempt(
+            request.recipient_instance_id, request.recipient_registration_generation, request
+        )
+
+    def _rerouted(self) -> None:
+        if self._forwarder is not None:
+            self._forwarder.rerouted()
+
+    # -- news ---------------------------------------------------------------------------------------------------------
+
+    def _role(self, role: Role) -> None:
+        match role:
+            case Following():
+                self._serves(self.member.follower.profile_key)
+            case Leading():
+                self._serves(self.member.identity.leader_key(self._profile))
+        if self._on_role is not None:
+            self._on_role(role)
+
+    def _serves(self, binding: str) -> None:
+        """From now on this process serves that binding."""
+        if binding in self._served:
+            self._served.remove(binding)
+        self._served.insert(0, binding)
+        if self._receipts is not None:
+            self._receipts.to_serve.append(binding)
+        self._signal()
+
+    async def _deliver(self, request: Forward) -> None:
+        assert self._intake is not None, "nobody registers before the journal is open"
+        await self._intake.deliver(request)
+
+    def _signal(self) -> None:
+        if self._worker is not None:
+            self._worker.signal()
+
+    def _ready(self) -> None:
+        if self._worker is not None:
+            self._worker.ready()
+
+    def _refused(self, receipt: str, why: str) -> None:
+        tell(self.ports, "work", "refused", receipt=receipt, why=why)
+
+    def _entered(self) -> None:
+        if self._working is None:
+            raise TenureError(_ENTER)
+
+
+async def _first_to_end(*works: Coroutine[object, object, None]) -> None:
+    """Run them together until one of them ends, or this is cancelled; then none of them runs any more."""
+    tasks = [asyncio.ensure_future(work) for work in works]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        ended = asyncio.ensure_future(asyncio.wait(tasks))
+        await to_its_end(ended)
+    for task in tasks:
+        if not task.cancelled():
+            task.result()
