@@ -31,6 +31,7 @@ from tenure.machines.receipt_messages import (
     Completed,
     Discard,
     Discarded,
+    Doubt,
     Fail,
     Freed,
     GivenUp,
@@ -54,7 +55,7 @@ from tenure.machines.receipt_messages import (
 )
 
 Effect = tuple[Receipt, tuple[Output, ...]]
-ByOwner = OfferTo | Cancel | Start | Complete | Fail | Release
+ByOwner = OfferTo | Cancel | Start | Complete | Fail | Doubt | Release
 
 
 class ReceiptChart(StateMachine):
@@ -73,11 +74,9 @@ class ReceiptChart(StateMachine):
     )
     offer_to = queued.to(
         queued, cond=["process_owns", "acquisition_is_current", "to_another_process", "one_offer"], on="freeze"
-    ) | queued.to(queued, cond=["process_owns", "acquisition_is_current", "same_offer"], on="say_offered")
-    accept = (
-        queued.to(queued, cond=["offer_is_that", "recipient_is_me", "donor_owns"], on="hand_over")
-        | queued.to(queued, cond=["accepted_before"], on="say_whose")
-        | started.to(started, cond=["accepted_before"], on="say_whose")
+    ) | queued.to(queued, cond=["process_owns", "acquisition_is_current", "same_offer"], on="say_whose")
+    accept = queued.to(queued, cond=["offer_is_that", "recipient_is_me", "donor_owns"], on="hand_over") | queued.to(
+        queued, cond=["accepted_before"], on="say_whose"
     )
     cancel = queued.to(queued, cond=["process_owns", "acquisition_is_current", "offer_still_open"], on="thaw")
     start = queued.to(started, cond=["process_owns", "acquisition_is_current", "offered_is_frozen"], on="begin")
@@ -85,7 +84,8 @@ class ReceiptChart(StateMachine):
     fail = started.to(
         pending, cond=["process_owns", "acquisition_is_current", "attempts_left"], on="try_again"
     ) | started.to(failed, cond=["process_owns", "acquisition_is_current"], on="give_up")
-    release = queued.to(pending, cond=["process_owns", "acquisition_is_current"], on="give_back")
+    doubt = started.to(interrupted, cond=["process_owns", "acquisition_is_current"], on="interrupt_of_doubt")
+    release = pending.from_(queued, started, cond=["process_owns", "acquisition_is_current"], on="give_back")
     recover = (
         queued.to(pending, cond=["owner_is_expected", "owner_proven_dead", "offered_is_frozen"], on="free_of_dead")
         | queued.to(pending, cond=["owner_is_expected", "owner_proven_dead", "offer_of_the_dead_falls"], on="let_fall")
@@ -111,15 +111,16 @@ class ReceiptChart(StateMachine):
     @staticmethod
     @guard(Law.FENCE)
     def taker_has_it(data: Receipt, message: Take) -> bool:
-        """Fence: whoever asks again is told that he has it, and nobody else is. Without it two hold one item (I21)."""
+        """Fence: whoever asks again is told that he has it, and nobody else is. Without it two believe that they may
+        begin it (I21, I25)."""
         owner, by = data.owner, message.by
         return owner is not None and (owner.instance, owner.process) == (by.instance, by.process)
 
     @staticmethod
     @guard(Law.FENCE)
     def process_owns(data: Receipt, message: ByOwner) -> bool:
-        """Fence: a receipt belongs to a process. Without it, and without the acquisition, whoever knows the receipt's
-        id settles it (I21, M21a)."""
+        """Fence: a receipt belongs to a process. Without it a recipient that was only offered an item executes it under
+        its donor's acquisition (I21, I25, M21a, M25b)."""
         return data.owner is not None and data.owner.process == message.by.process
 
     @staticmethod
@@ -132,8 +133,8 @@ class ReceiptChart(StateMachine):
     @staticmethod
     @guard(Law.FENCE)
     def to_another_process(data: Receipt, message: OfferTo) -> bool:
-        """Fence: one offers to another process. Without it an item moves between two activations of one process, of
-        which only one lives (F16)."""
+        """Fence: one offers to another process; what tells a donor's copy from its recipient's is the process. Without
+        it an item moves between two activations of one process, of which only one lives (F16)."""
         return message.recipient.process != message.by.process
 
     @staticmethod
@@ -146,8 +147,8 @@ class ReceiptChart(StateMachine):
     @staticmethod
     @guard(Law.FENCE)
     def same_offer(data: Receipt, message: OfferTo) -> bool:
-        """Fence: the same offer is the same id for the same recipient. Without it a donor believes that somebody has an
-        offer whom the row does not name."""
+        """Fence: the same offer is the same id for the same recipient. Without it a donor sends an offer that nobody
+        can accept, and waits for its answer (I28)."""
         return data.offer == Offer(message.handoff, message.recipient.instance, message.recipient.process)
 
     # -- guards: changing hands ---------------------------------------------------------------------------------------
@@ -190,15 +191,15 @@ class ReceiptChart(StateMachine):
     @staticmethod
     @guard(Law.FENCE)
     def offer_still_open(data: Receipt, message: Cancel) -> bool:
-        """Fence: withdrawn is the offer that is open. Without it a donor goes on with work that it does not know to be
-        its own (I26, M26b)."""
+        """Fence: withdrawn is the offer that is open. Without it a call that comes late thaws the offer that was made
+        since, and its donor waits for an answer that nobody can give (I28, M26b)."""
         return data.offer is not None and data.offer.handoff == message.handoff
 
     @staticmethod
     @guard(Law.FENCE)
     def offered_is_frozen(data: Receipt, message: Start | Recover) -> bool:
-        """Fence: what is offered may belong to another at the next moment. Without it the donor executes it, and the
-        recipient as well (I25, I28, F17)."""
+        """Fence: what is offered may belong to another at the next moment. Without it the donor executes it while its
+        recipient is about to accept it (I25, I28, M25a, F17)."""
         return data.offer is None
 
     @staticmethod
@@ -261,17 +262,13 @@ class ReceiptChart(StateMachine):
         return attrs.evolve(data, owner=holder, fallen=None), (Taken(holder),)
 
     @staticmethod
-    def say_whose(data: Receipt, message: Take | Accept) -> Effect:
-        return data, (Same(_owner(data)),)
+    def say_whose(data: Receipt, message: Take | OfferTo | Accept) -> Effect:
+        return data, (Same(_owner(data), data.offer),)
 
     @staticmethod
     def freeze(data: Receipt, message: OfferTo) -> Effect:
         offer = Offer(message.handoff, message.recipient.instance, message.recipient.process)
         return attrs.evolve(data, offer=offer), (Offered(offer),)
-
-    @staticmethod
-    def say_offered(data: Receipt, message: OfferTo) -> Effect:
-        return data, (Same(_owner(data), data.offer),)
 
     @staticmethod
     def hand_over(data: Receipt, message: Accept) -> Effect:
@@ -299,6 +296,10 @@ class ReceiptChart(StateMachine):
     @staticmethod
     def give_up(data: Receipt, message: Fail) -> Effect:
         return _unowned(data), (GivenUp(_owner(data), data.attempts),)
+
+    @staticmethod
+    def interrupt_of_doubt(data: Receipt, message: Doubt) -> Effect:
+        return _unowned(data), (Interrupted("doubted", _owner(data)),)
 
     @staticmethod
     def give_back(data: Receipt, message: Release) -> Effect:

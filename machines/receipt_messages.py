@@ -70,7 +70,8 @@ class Receipt:
 
 @attrs.frozen(cache_hash=True)
 class Take:
-    """`by` takes pending work under an `acquisition` that was never used. Again by who has it: the same answer."""
+    """`by` takes pending work under an `acquisition` that was never used. Again by the activation that has it: the same
+    answer, with the offer that is open."""
 
     event: ClassVar[str] = "take"
     by: Party
@@ -135,8 +136,17 @@ class Fail:
 
 
 @attrs.frozen(cache_hash=True)
+class Doubt:
+    """Its owner has begun it, and does not know what has come of it."""
+
+    event: ClassVar[str] = "doubt"
+    by: Holder
+
+
+@attrs.frozen(cache_hash=True)
 class Release:
-    """Its owner gives it back unstarted: its session ends, or its own check failed after it had accepted."""
+    """Its owner gives it back, and has certainly not begun: its session ends, or its own check failed after it had
+    accepted. That the row says started (who asked for it was not told) is no bar."""
 
     event: ClassVar[str] = "release"
     by: Holder
@@ -185,6 +195,7 @@ Happening = (
     | Start
     | Complete
     | Fail
+    | Doubt
     | Release
     | Recover
     | Reclaim
@@ -194,9 +205,9 @@ Happening = (
 
 # -- outputs: what was decided ----------------------------------------------------------------------------------------
 
-Cause = Literal["failed", "released", "dead", "over", "retried"]
-"""Why work is pending again or interrupted. failed, released: its owner said so. dead: its owner's process is. over:
-its owner's activation is. retried: a person wants it so."""
+Cause = Literal["failed", "released", "doubted", "dead", "over", "retried"]
+"""Why work is pending again or interrupted. failed, released, doubted: its owner said so. dead: its owner's process is.
+over: its owner's activation is. retried: a person wants it so."""
 
 
 @attrs.frozen
@@ -223,7 +234,7 @@ class Accepted:
 
 @attrs.frozen
 class Same:
-    """A repetition: this is what was decided before, and nothing has changed. Of an offer it is `offer`."""
+    """A repetition: this is what was decided before, and nothing has changed. `offer`: the one that is open."""
 
     holder: Holder
     offer: Offer | None = None

@@ -20,6 +20,7 @@ from tenure.machines.receipt_messages import (
     Completed,
     Discard,
     Discarded,
+    Doubt,
     Evidence,
     Fail,
     Freed,
@@ -108,6 +109,7 @@ def test_taking_it_again_is_the_same_answer() -> None:
     assert (again.outputs, again.data.owner) == ((Same(HA),), HA)
     assert refused(Take(B, "9", "serves"), TAKE) == ("taker_has_it",)
     assert refused(Take(A2, "9", "serves"), TAKE) == ("taker_has_it",)
+    assert told(*OFFERED, Take(A, "9", "serves")).outputs == (Same(HA, offer("h", B)),)
     assert refused(Take(A, "9", "serves"), *STARTED) == ()
 
 
@@ -144,17 +146,17 @@ def test_f17_i28_while_offered_nothing_is_done_with_it() -> None:
 
 
 def test_i29_accepting_again_is_the_same_answer() -> None:
-    """I29: the same process and the same handoff, also once it has begun; the session does not matter."""
+    """I29: the same process and the same handoff; the session does not matter. What has begun is in no journal's hands:
+    the recipient itself answers again."""
     later = attrs.evolve(ACCEPT, recipient=attrs.evolve(B, session=99), acquisition="9")
     assert told(*ACCEPTED, later).outputs == (Same(HB),)
-    assert told(*ACCEPTED, Start(HB), later).outputs == (Same(HB),)
+    assert refused(later, *ACCEPTED, Start(HB)) == ()
     for other in (
         attrs.evolve(ACCEPT, recipient=C),
         attrs.evolve(ACCEPT, recipient=attrs.evolve(B, instance="b:2")),
         attrs.evolve(ACCEPT, handoff="h2"),
     ):
         assert "accepted_before" in refused(other, *ACCEPTED)
-        assert refused(other, *ACCEPTED, Start(HB)) == ("accepted_before",)
     assert refused(ACCEPT, *ACCEPTED, Start(HB), Complete(HB)) == ()
 
 
@@ -231,7 +233,21 @@ def test_released_work_is_pending(before: tuple[Happening, ...]) -> None:
     free = told(*before, Release(HA))
     assert (free.phase, free.outputs, free.data) == ("pending", (Freed("released", HA),), Receipt(3))
     assert refused(ACCEPT, *before, Release(HA)) == ()
-    assert refused(Release(HA), *STARTED) == ()
+
+
+def test_what_has_certainly_not_begun_is_released_whatever_the_row_says() -> None:
+    """Its owner was not told that it may begin, and has not; the exact owner alone."""
+    assert told(*STARTED, Release(HA)).outputs == (Freed("released", HA),)
+    assert refused(Release(HB), *STARTED) == ("process_owns",)
+    assert refused(Release(attrs.evolve(HA, acquisition="0")), *STARTED) == ("acquisition_is_current",)
+
+
+def test_an_owner_that_does_not_know_what_came_of_it_says_so() -> None:
+    """Unknown: neither done nor failed, and nobody but a person repeats it."""
+    cut = told(*STARTED, Doubt(HA))
+    assert (cut.phase, cut.outputs, cut.data) == ("interrupted", (Interrupted("doubted", HA),), Receipt(3, attempts=1))
+    assert refused(Doubt(HA), TAKE) == ()
+    assert refused(Doubt(HB), *STARTED) == ("process_owns",)
 
 
 @pytest.mark.parametrize("evidence", ["alive", "unknown"])
@@ -301,7 +317,7 @@ HAPPENINGS = st.one_of(
     st.builds(OfferTo, HOLDERS, NUMBERS, PARTIES),
     st.builds(Accept, PARTIES, NUMBERS, HOLDERS, NUMBERS),
     st.builds(Cancel, HOLDERS, NUMBERS),
-    *(st.builds(kind, HOLDERS) for kind in (Start, Complete, Fail, Release)),
+    *(st.builds(kind, HOLDERS) for kind in (Start, Complete, Fail, Doubt, Release)),
     st.builds(Recover, NUMBERS, st.sampled_from(["alive", "dead", "unknown"])),
     st.builds(Reclaim, PARTIES.map(lambda p: p.process), PARTIES.map(lambda p: p.instance)),
     *(st.builds(kind, st.sampled_from(["", "ann"])) for kind in (Retry, Discard)),
