@@ -10,6 +10,7 @@ database that the leader and all followers share (DESIGN 10; bus.md c, d).
 | `receipts` | operations of an owner: take, offer, accept, start, complete; and of who finds it dead |
 | `servers` | who serves a binding, and by which right work is taken |
 | `moves` | what persons want moved; evidence that is only inserted |
+| `ownership` | whose a thread or a message was last |
 | `settling` | what ends with a receipt; tombstones and how they go |
 | `decisions` | what was decided or refused, by which guard and law |
 | `looking` | what is pending, unsettled, stuck, and the life of one id |

@@ -21,7 +21,7 @@ from types import TracebackType
 from typing import TypeVar
 
 from tenure.adapters.files.directory import AgentDirectory, require_directory, require_key
-from tenure.adapters.journal import deliveries, looking, moves, receipts, servers, updates
+from tenure.adapters.journal import deliveries, looking, moves, ownership, receipts, servers, updates
 from tenure.adapters.journal.backup import back_up
 from tenure.adapters.journal.capacity import Limits
 from tenure.adapters.journal.database import Databases
@@ -33,6 +33,7 @@ from tenure.adapters.journal.liveness import Liveness, ProcessLiveness
 from tenure.adapters.journal.looking import PAGE, Item, Listing
 from tenure.adapters.journal.moves import Evidence, Move
 from tenure.adapters.journal.opening import open_store
+from tenure.adapters.journal.ownership import About
 from tenure.adapters.journal.receipts import Recovered
 from tenure.adapters.journal.rows import DeliveryRow, ReceiptRow, ServerRow, UpdateRow
 from tenure.adapters.journal.settling import deliveries_of
@@ -141,10 +142,18 @@ class Journal:
         assert isinstance(answer, Appended | Conflict | NoRoom | Refused)
         return answer
 
-    def forward(self, update: int, epoch: int, binding: str, by: str, *, kind: str | None = None) -> Send | Refused:
+    def forward(
+        self, update: int, epoch: int, binding: str, by: str, *, kind: str | None = None, about: About | None = None
+    ) -> Send | Refused:
         """An attempt begins to bring it to `binding`, in an envelope of that kind (None: as it was appended). If it
-        waits, it does not any longer."""
-        return self._write(lambda t: updates.forward(t, update, epoch, binding, by, kind))
+        waits, it does not any longer. `about`: what is the binding's from now on."""
+
+        def work(transaction: Transaction) -> Send:
+            answer = updates.forward(transaction, update, epoch, binding, by, kind)
+            ownership.remember(transaction, about or About(), binding)
+            return answer
+
+        return self._write(work)
 
     def keep(
         self,
@@ -156,10 +165,17 @@ class Journal:
         kind: str | None = None,
         queue: Queue = "prompt",
         payload: str = "",
+        about: About | None = None,
     ) -> Kept | Refused:
         """It is for the leader's own `binding`: delivered and admitted in one transaction. Refused as a whole if the
-        delivery is."""
-        return self._write(lambda t: updates.keep(t, update, epoch, binding, by, self._scope, queue, payload, kind))
+        delivery is. `about`: what is the binding's from now on."""
+
+        def work(transaction: Transaction) -> Kept:
+            answer = updates.keep(transaction, update, epoch, binding, by, self._scope, queue, payload, kind)
+            ownership.remember(transaction, about or About(), binding)
+            return answer
+
+        return self._write(work)
 
     def unserved(self, update: int, epoch: int, by: str) -> RetryIn | Refused:
         """Nobody is registered for whom it is for: it waits (L21)."""
@@ -196,6 +212,14 @@ class Journal:
     def discard_update(self, update: int, person: str) -> Refused | None:
         """A person does not want it executed; nobody has admitted it yet."""
         return self._write(lambda t: updates.discard(t, update, person))
+
+    def remember(self, about: About, binding: str) -> None:
+        """A thread, or a message that a binding has written, is its own from now on."""
+        self._store.write(lambda t: ownership.remember(t, about, binding))
+
+    def remembered(self, about: About) -> str | None:
+        """Whose the message is, or else the thread was, as far as anybody remembers; no authority."""
+        return self._store.read(lambda t: ownership.remembered(t, about))
 
     # -- deliveries, at an instance -----------------------------------------------------------------------------------
 
@@ -399,11 +423,13 @@ class Journal:
             return undone.answer
 
     def _again(self, work: Callable[[Transaction], tuple[T, ...]]) -> tuple[T, ...]:
-        """As long as it finds something."""
+        """As long as it finds so much that there may be more."""
         found: list[T] = []
-        while some := self._store.write(work):
+        while True:
+            some = self._store.write(work)
             found += some
-        return tuple(found)
+            if len(some) < receipts.AT_ONCE:
+                return tuple(found)
 
     def _tell(self, declined: Declined) -> None:
         # A refusal stays one, whether it can be written down or not.

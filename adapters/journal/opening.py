@@ -184,7 +184,7 @@ def _claim(transaction: Transaction, path: str, bot: BotIdentity) -> int:
         )
     if meta.bot is not None:
         # An update id of one bot says nothing to another: its tombstones would swallow the new one's updates.
-        for table in ("updates", "deliveries", "receipts", "servers", "moves", "decisions"):
+        for table in ("updates", "deliveries", "receipts", "servers", "moves", "owners", "decisions"):
             transaction.write(f"DELETE FROM {table}")
         meta.passed, meta.opened, meta.tombstones, meta.decisions = -1, False, 0, 0
     meta.bot = bot

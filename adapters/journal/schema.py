@@ -8,6 +8,7 @@
 | `receipts` | the right to execute deliveries | id; pending ones by binding; owned ones by process |
 | `servers` | who serves a binding | binding |
 | `moves` | that a person wants a receipt elsewhere | receipt |
+| `owners` | whose a thread or a message was last | chat, thread or message, number |
 | `evidence` | what must not be forgotten whatever the epoch; only inserted | |
 | `decisions` | what was decided or refused, and by which guard | number; subject |
 """
@@ -85,6 +86,11 @@ _FIRST: Final = (
     """CREATE TABLE moves (
         receipt_id TEXT PRIMARY KEY,
         instance TEXT NOT NULL, asked_at INTEGER NOT NULL, outcome TEXT)""",
+    """CREATE TABLE owners (
+        seq INTEGER PRIMARY KEY AUTOINCREMENT,
+        chat_id INTEGER NOT NULL, thing TEXT NOT NULL, number INTEGER NOT NULL,
+        binding TEXT NOT NULL)""",
+    "CREATE UNIQUE INDEX owners_of ON owners (chat_id, thing, number)",
     """CREATE TABLE evidence (
         seq INTEGER PRIMARY KEY,
         at_ms INTEGER NOT NULL, kind TEXT NOT NULL, subject TEXT NOT NULL, detail TEXT NOT NULL)""",

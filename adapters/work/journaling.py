@@ -12,12 +12,13 @@ from typing import Final
 from tenure.adapters.bus.messages.json_values import BadJson, Json, load, plain
 from tenure.adapters.errors import TenureError
 from tenure.adapters.journal.journal import Journal
+from tenure.adapters.journal.ownership import About
 from tenure.adapters.journal.rows import ReceiptRow, UpdateRow
 from tenure.adapters.journal.threaded import ThreadedJournal
 from tenure.adapters.journal.updates import Appended, Conflict, Incoming, NoRoom
 from tenure.adapters.work.forwarding import OTHER, Outcome, Outgoing
 from tenure.adapters.work.items import Held, Item
-from tenure.adapters.work.routing import Address, address
+from tenure.adapters.work.routing import Address, address, thread_of
 from tenure.adapters.work.source import update_id
 from tenure.machines import poll_loop
 from tenure.machines.chart import Refused
@@ -112,16 +113,20 @@ class JournalOutbox:
         return await self._journal.call(lambda j: j.retry_in())
 
     async def remembered(self, address: Address) -> str | None:
-        return None
+        return await self._journal.call(lambda j: j.remembered(_about(address)))
 
     async def forward(self, update: Outgoing, kind: str, binding: str) -> Send | None:
+        about, number = _about(address(update.body)), update.update_id
         answer = await self._journal.call(
-            lambda j: j.forward(update.update_id, self._epoch, binding, self._me, kind=kind)
+            lambda j: j.forward(number, self._epoch, binding, self._me, kind=kind, about=about)
         )
         return None if isinstance(answer, Refused) else answer
 
     async def keep(self, update: Outgoing, kind: str, binding: str) -> bool:
-        answer = await self._journal.call(lambda j: j.keep(update.update_id, self._epoch, binding, self._me, kind=kind))
+        about, number = _about(address(update.body)), update.update_id
+        answer = await self._journal.call(
+            lambda j: j.keep(number, self._epoch, binding, self._me, kind=kind, about=about)
+        )
         return not isinstance(answer, Refused)
 
     async def unserved(self, update: Outgoing) -> None:
@@ -140,6 +145,10 @@ class JournalOutbox:
 def _outgoing(row: UpdateRow) -> Outgoing:
     data = row.data
     return Outgoing(data.update, _json(row.raw), data.binding, data.attempts, data.failure)
+
+
+def _about(place: Address | None) -> About:
+    return About() if place is None else About(thread_of(place.target), place.message)
 
 
 def _json(raw: str) -> Json:
