@@ -9,6 +9,7 @@ from __future__ import annotations
 from tenure.adapters.commands import (
     committing,
     deciding,
+    handing,
     joining,
     journaling,
     leading,
@@ -23,6 +24,7 @@ __all__ = [
     "app",
     "committing",
     "deciding",
+    "handing",
     "joining",
     "journaling",
     "leading",
