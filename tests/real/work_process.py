@@ -1,0 +1,59 @@
+"""A process at work, for tests: what it executes it appends to a file, what it becomes it prints.
+
+    python -m tests.real.work_process DIR SOCKET LOG SCALE [SECONDS]
+
+SOCKET is that of `update_server`, SCALE shortens all timings. Each execution is one line of LOG, in one write:
+``PID UPDATE ATTEMPT``; with SECONDS the handler then waits so long. Each role is one line on standard output, with the
+own thread at its end. SIGTERM ends it in order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+
+from tenure.adapters.files.directory import agent_directory
+from tenure.adapters.files.timings import DEFAULT
+from tenure.adapters.fleet.roles import Following, Leading, Role
+from tenure.adapters.work.items import Item
+from tenure.adapters.work.source import update_id
+from tenure.adapters.work.workplace import Workplace
+from tests.real.update_server import UpdateClient
+
+
+async def main(directory: str, socket: str, log: str, scale: str, seconds: str = "0") -> None:
+    executions = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+
+    async def handler(item: Item) -> None:
+        for update in item.updates:
+            os.write(executions, f"{os.getpid()} {update_id(update)} {item.attempt}\n".encode())
+        await asyncio.sleep(float(seconds))
+
+    def said(role: Role) -> None:
+        thread = ""
+        if isinstance(role, Leading | Following):
+            member = place.member
+            bound = member.leader.binding if isinstance(role, Leading) else member.follower.binding
+            thread = "" if bound is None else f" thread {bound.target}"
+        print(f"{role}{thread}", flush=True)
+
+    place = Workplace(
+        agent_directory(directory),
+        source=UpdateClient(socket),
+        handler=handler,
+        on_role=said,
+        timings=DEFAULT.scaled(float(scale)),
+    )
+    async with place:
+        leaving: list[asyncio.Future[str]] = []
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGTERM, lambda: leaving.append(asyncio.ensure_future(place.leave())))
+        await place.join()
+        await place.until_left()
+    os.close(executions)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))
