@@ -149,7 +149,7 @@ def backup(
     """
     from tenure.adapters.files.host import real_ports
     from tenure.adapters.journal.journal import Journal
-    from tenure.adapters.looking import journal_look, journal_place, journal_wording
+    from tenure.adapters.looking import journal_glance, journal_look, journal_place, journal_wording
 
     place, ports = journal_place.place_in(directory, profile), real_ports()
     require_journal(ports, place)
@@ -175,7 +175,7 @@ def backup(
             }
         )
         return
-    said = journal_wording.tally(counts) or "nothing is unsettled"
+    said = journal_glance.tally(counts) or "nothing is unsettled"
     typer.echo(
         printable(
             f"{target}: {journal_wording.amount(size)}; {said}; {meta.tombstones} settled rows, "

@@ -38,13 +38,13 @@ def status(
     watch: Annotated[bool, typer.Option("--watch", help="Look again every second, until interrupted.")] = False,
 ) -> None:
     """Say who leads in DIR, under which epoch and how fresh, who follows, with which slot and how fresh, who is inside
-    the guards, who keeps COMMAND's lock, and what dead processes left. Reads only.
+    the guards, who keeps COMMAND's lock, what is unsettled in the journals, and what dead processes left. Reads only.
 
     The leader is asked for its fleet; one that does not answer within a second is said to, and what it published last
     is shown.
 
     With --json: directory, problem, problems, staleAfterMs, registry, keys, guard, neighbour, recoveryGuard, work,
-    commit, highWater, debris, quarantined, fleets; with --watch one object a line.
+    commit, highWater, debris, quarantined, fleets, journals; with --watch one object a line.
 
     Exit status: 0, also when what stands there is damaged (it says so); 2 when DIR cannot be looked at.
     """
@@ -54,6 +54,7 @@ def status(
     from tenure.adapters.looking import status as looking
     from tenure.adapters.looking import status_json, wording
     from tenure.adapters.looking.fleet_look import Asker
+    from tenure.adapters.looking.journal_look import at_a_glance
 
     where = agent_directory(directory)
     key = None if profile is None else registry_key(profile)
@@ -61,7 +62,15 @@ def status(
     asker = Asker(ports, where, timings)
 
     def look() -> looking.Status:
-        return looking.status(ports, where, key, timings, lambda path: (read_record(path), holders(path)), asker)
+        return looking.status(
+            ports,
+            where,
+            key,
+            timings,
+            lambda path: (read_record(path), holders(path)),
+            asker,
+            lambda wanted: at_a_glance(ports, where, wanted),
+        )
 
     if as_json:
         for found in _again(look, watch):

@@ -20,12 +20,14 @@ Json = dict[str, object]
 
 
 def glance_json(found: JournalCounts) -> Json:
-    """One of `journals` of ``tenure status --json``: {key, path, problem, updates, receipts}: counts by phase."""
+    """One of `journals` of ``tenure status --json``: {key, path, problem, unfinished, updates, receipts}: counts by
+    phase, null where it cannot be read; `unfinished`: what a dead process had begun in it has to be undone first."""
     counts = found.counts
     return {
         "key": found.key,
         "path": found.path,
         "problem": found.problem or None,
+        "unfinished": found.unfinished,
         "updates": None if counts is None else dict(counts.updates),
         "receipts": None if counts is None else dict(counts.receipts),
     }

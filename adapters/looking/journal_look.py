@@ -53,6 +53,10 @@ _UPDATES: Final = "SELECT " + UPDATE_COLUMNS.replace(" raw,", " '',") + " FROM u
 _RECEIPTS: Final = "SELECT " + RECEIPT_COLUMNS.replace(" payload,", " '',") + " FROM receipts"
 
 
+class Unfinished(JournalError):
+    """A process died in the middle of a transaction, which whoever opens the journal for writing undoes."""
+
+
 class ReadingDatabases(SqliteDatabases):
     """Files of this machine, opened for reading alone."""
 
@@ -97,7 +101,7 @@ def look(
         if _size(path + ROLLBACK) <= 0:
             raise
         if not mending:
-            raise JournalUnreachable(
+            raise Unfinished(
                 path, "a process died in the middle of a transaction; tenure journal list undoes that"
             ) from error
     try:
@@ -154,12 +158,14 @@ class Counts:
 
 @attrs.frozen
 class JournalCounts:
-    """The journal of one key at a glance. `problem`: why it cannot be read, beginning with the file."""
+    """The journal of one key at a glance. `problem`: why it cannot be read, beginning with the file. `unfinished`: it
+    cannot before somebody has undone what a dead process had begun in it."""
 
     key: str
     path: str
     counts: Counts | None = None
     problem: str = ""
+    unfinished: bool = False
 
 
 def counts(transaction: Transaction) -> Counts:
@@ -182,6 +188,8 @@ def at_a_glance(ports: Ports, directory: AgentDirectory, key: str | None) -> tup
         try:
             if there(ports, path):
                 found.append(JournalCounts(name, path, look(ports, path, counts, mending=False)))
+        except Unfinished:
+            found.append(JournalCounts(name, path, unfinished=True))
         except JournalError as error:
             found.append(JournalCounts(name, path, problem=str(error)))
     return tuple(found)

@@ -8,7 +8,7 @@ from typing import Final
 from tenure.adapters.errors import printable
 from tenure.adapters.journal.moves import Move
 from tenure.adapters.journal.rows import ReceiptRow, ServerRow, UpdateRow
-from tenure.adapters.looking.journal_look import STUCK, Counts, JournalCounts, JournalLook, Lives
+from tenure.adapters.looking.journal_look import STUCK, JournalLook, Lives
 from tenure.adapters.looking.journal_names import short
 from tenure.adapters.looking.journal_place import Place
 from tenure.adapters.looking.line import Line, Mood, duration
@@ -29,29 +29,6 @@ _FAILURES: Final[Mapping[str, str]] = {
     "forwarder-unavailable": "nothing could forward it",
 }
 _UPDATES_SHOWN: Final = 5
-
-
-# -- at a glance ------------------------------------------------------------------------------------------------------
-
-
-def glance(found: JournalCounts, directory: str) -> Line:
-    """The line of ``tenure status``."""
-    label = "journal" if found.key == DEFAULT_KEY else f"journal {found.key}"
-    if found.counts is None:
-        return Line(label, found.problem, "bad")
-    said = tally(found.counts)
-    stuck = any(found.counts.receipts.get(phase) for phase in STUCK)
-    more = f": {Place(directory, found.key, found.path, directory).command('journal list')}"
-    return Line(label, f"{said}{more}" if said else "nothing is unsettled", "warn" if stuck else "quiet")
-
-
-def tally(counts: Counts) -> str:
-    """What is unsettled; "" for nothing."""
-    updates = [f"{n} {phase}" for phase, n in counts.updates.items() if n]
-    receipts = [f"{n} {phase}" for phase, n in counts.receipts.items() if n]
-    parts = [f"updates {', '.join(updates)}"] if updates else []
-    parts += [f"receipts {', '.join(receipts)}"] if receipts else []
-    return "; ".join(parts)
 
 
 # -- a list -----------------------------------------------------------------------------------------------------------

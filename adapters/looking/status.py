@@ -19,6 +19,7 @@ from tenure.adapters.files.timings import DEFAULT, Timings
 from tenure.adapters.lead.lock import Holder, Record
 from tenure.adapters.looking.examine import state_files
 from tenure.adapters.looking.fleet_look import Asking, FleetLook, fleets, nobody_asked
+from tenure.adapters.looking.journal_look import JournalCounts
 from tenure.adapters.looking.looks import (
     NOT_KNOWN,
     PROFILE,
@@ -42,6 +43,15 @@ Locks = Callable[[str], tuple[Record | None, tuple[Holder, ...]]]
 def no_locks(path: str) -> tuple[Record | None, tuple[Holder, ...]]:
     """Where nobody can tell."""
     return None, ()
+
+
+Journals = Callable[[str | None], tuple[JournalCounts, ...]]
+"""The journals of the directory at a glance, or that of a key."""
+
+
+def no_journals(key: str | None) -> tuple[JournalCounts, ...]:
+    """Where nobody looks at them."""
+    return ()
 
 
 @attrs.frozen
@@ -88,6 +98,7 @@ class Status:
     debris: tuple[Litter, ...]
     quarantined: tuple[str, ...]
     fleets: tuple[FleetLook, ...] = ()
+    journals: tuple[JournalCounts, ...] = ()
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -100,6 +111,7 @@ class Status:
             found.append(f"{self.marks.path}: {self.marks.problem}")
         found += [f"{self.registry.path}: {text}" for text in self.registry.odd]
         found += [fleet.problem for fleet in self.fleets if fleet.problem]
+        found += [journal.problem for journal in self.journals if journal.problem]
         return tuple(found)
 
 
@@ -110,12 +122,13 @@ def status(
     timings: Timings = DEFAULT,
     locks: Locks = no_locks,
     asking: Asking = nobody_asked,
+    journals: Journals = no_journals,
 ) -> Status:
     """Look at everything; of one key alone where `key` is given. `asking`: how leaders are asked for their fleets; of
     those that do not answer, what they published is shown. Raises `TenureError` where the directory itself cannot be
     looked at (EACCES, EIO)."""
     try:
-        return _status(ports, directory, key, timings, locks, asking)
+        return attrs.evolve(_status(ports, directory, key, timings, locks, asking), journals=journals(key))
     except OSError as error:
         raise TenureError(
             f"{error.filename or directory.root}: {error.strerror}; give this user the right to read it"

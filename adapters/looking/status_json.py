@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tenure.adapters.looking.fleet_wording import fleet_json
+from tenure.adapters.looking.journal_json import glance_json
 from tenure.adapters.looking.looks import EntryLook, GuardLook, Seen
 from tenure.adapters.looking.status import LockLook, Status
 
@@ -21,7 +22,8 @@ def as_json(found: Status) -> Json:
     * `work`, `commit`: locks by key, [{key, path, exists, holders: [{pid, process, command}], last, orphaned}];
     * `highWater`: {path, exists, mark, problem};
     * `debris`: [{path, what, pid, ownerDead, needed}]; `quarantined`: names in `tmp/telegram/recovery`;
-    * `fleets`: see `tenure.adapters.looking.fleet_wording.fleet_json`; none of a key without leader and projection.
+    * `fleets`: see `tenure.adapters.looking.fleet_wording.fleet_json`; none of a key without leader and projection;
+    * `journals`: see `tenure.adapters.looking.journal_json.glance_json`; what is unsettled in each.
 
     A process is {pid, process, provenDead, birthKnown}, where `process` is one of running, stopped, zombie, dead,
     reused, earlier boot, other namespace, unknown.
@@ -56,6 +58,7 @@ def as_json(found: Status) -> Json:
         ],
         "quarantined": list(found.quarantined),
         "fleets": [fleet_json(fleet) for fleet in found.fleets],
+        "journals": [glance_json(journal) for journal in found.journals],
     }
 
 

@@ -6,6 +6,7 @@ import os
 
 from tenure.adapters.errors import printable
 from tenure.adapters.looking.fleet_wording import fleet_lines
+from tenure.adapters.looking.journal_glance import glance
 from tenure.adapters.looking.line import Line, duration
 from tenure.adapters.looking.looks import NOT_KNOWN, EntryLook, GuardLook, Seen
 from tenure.adapters.looking.status import LockLook, Status
@@ -101,6 +102,7 @@ def lines(found: Status, wall_ms: int) -> tuple[Line, ...]:
     said.extend(Line("registry", text, "bad") for text in found.registry.odd)
     for fleet in found.fleets:
         said.extend(fleet_lines(fleet))
+    said.extend(glance(journal, found.directory) for journal in found.journals)
     if found.registry.strangers:
         said.append(Line("other keys", ", ".join(look.key for look in found.registry.strangers)))
     said.append(guard(found.guard, "guard", wall_ms))
