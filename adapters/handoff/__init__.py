@@ -2,8 +2,13 @@
 
 | file | what is in it |
 |---|---|
-| `moving` | which items move, where to, and when; `Mover` |
+| `handoff` | the handoffs of one process: `Handoff`, which is what others use |
+| `moving` | which items move, where to, and when |
+| `donor` | giving an item away |
+| `recipient` | taking what is offered |
+| `relay` | the leader between them |
 | `way` | who is there, and sending an offer: as a leader, or through one |
+| `destinations` | who may be offered something, and what the relay's machine says of it |
 | `payload` | what is offered, made of a receipt's row; whose journal it is in |
 | `parties` | processes, owners and parties as the journal and the bus spell them |
 | `outcomes` | what comes of moving an item |

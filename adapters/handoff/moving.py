@@ -10,26 +10,40 @@ What was refused is offered again later, after a delay that doubles.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from contextlib import suppress
+from typing import Protocol
 
 import attrs
 
 from tenure.adapters.errors import TenureError, in_words
 from tenure.adapters.files.timings import Timings
+from tenure.adapters.handoff.destinations import Destination
 from tenure.adapters.handoff.outcomes import Kept, Moved, Outcome
 from tenure.adapters.handoff.payload import Parcel
 from tenure.adapters.handoff.ports import HandoffJournal
-from tenure.adapters.handoff.way import Destination, Way
+from tenure.adapters.handoff.way import Way
 from tenure.adapters.journal.moves import Move
+from tenure.adapters.journal.rows import ReceiptRow
 from tenure.adapters.ports import Ports, tell
 from tenure.adapters.work.items import Held, Items
 from tenure.adapters.work.routing import address
 from tenure.machines.follower_messages import Target
 from tenure.machines.receipt_messages import Party
 
-Offer = Callable[[Held, Parcel, Destination, Party], Awaitable[Outcome]]
-"""Offers an item that is set aside, and answers what came of it; it is resumed or dropped then."""
+
+class Donor(Protocol):
+    """Who gives items away: `tenure.adapters.handoff.donor.Donors`."""
+
+    @property
+    def under_way(self) -> Set[str]:
+        """The receipts that somebody here waits for."""
+
+    async def give(self, held: Held, parcel: Parcel, to: Destination, party: Party) -> Outcome:
+        """Offer an item that is set aside; it is resumed or dropped then."""
+
+    async def withdraw(self, row: ReceiptRow) -> Outcome:
+        """See to an offer that nobody here waits for any more."""
 
 
 @attrs.define
@@ -63,7 +77,7 @@ class Mover:
         journal: HandoffJournal,
         items: Items,
         way: Way,
-        offer: Offer,
+        donor: Donor,
         *,
         instance: str,
         thread: Callable[[], Target | None],
@@ -78,7 +92,7 @@ class Mover:
         self._journal = journal
         self._items = items
         self._way = way
-        self._offer = offer
+        self._donor = donor
         self._instance = instance
         self._thread = thread
         self._parcels: dict[str, Parcel] = {}
@@ -117,6 +131,9 @@ class Mover:
 
     async def _pass(self) -> None:
         try:
+            for row in await self._journal.offers():
+                if row.receipt_id not in self._donor.under_way:
+                    await self._donor.withdraw(row)
             wishes = await self._wishes()
             if wishes:
                 parties = {
@@ -175,7 +192,7 @@ class Mover:
                 continue
             held = self._items.set_aside(wish.held.receipt_id)
             if held is not None:  # else it has begun meanwhile
-                await self._ended(wish, await self._offer(held, wish.parcel, wish.to, party))
+                await self._ended(wish, await self._donor.give(held, wish.parcel, wish.to, party))
 
     async def _ended(self, wish: _Wish, outcome: Outcome) -> None:
         receipt, to = wish.held.receipt_id, wish.to

@@ -19,31 +19,19 @@ from tenure.adapters.bus.messages.envelopes_handoff import (
 )
 from tenure.adapters.bus.messages.fields import Malformed
 from tenure.adapters.bus.messages.fleet_view import FleetView
+from tenure.adapters.bus.messages.protocol import ProtocolIdentity
 from tenure.adapters.files.timings import Timings
-from tenure.adapters.fleet.agreement import our_protocol
 from tenure.adapters.fleet.asking import NoAck
 from tenure.adapters.fleet.follower.follower import Follower
 from tenure.adapters.fleet.follower.outcomes import AskFailed
 from tenure.adapters.fleet.identity import InstanceIdentity
 from tenure.adapters.fleet.leader.leader import Leader
-from tenure.adapters.fleet.leader.requests import Route
 from tenure.adapters.fleet.places import spelled
+from tenure.adapters.handoff.destinations import Destination, as_leader, destination, in_words, judged
 from tenure.adapters.ports import Clock
-from tenure.machines.follower_messages import Target
+from tenure.machines.chart import Refused
 from tenure.machines.receipt_messages import Holder
-
-
-@attrs.frozen
-class Destination:
-    """A live instance that may be offered something. `generation`: of its registration, of a leader its epoch as text.
-    `target`: its thread, as the machines compare it. `capabilities`: what it advertises, None where only its leader
-    knows; `leaders`: what the leader between advertises, None where this process leads."""
-
-    instance: str
-    generation: str
-    target: Target | None = None
-    capabilities: frozenset[str] | None = None
-    leaders: frozenset[str] | None = None
+from tenure.machines.relay import Bounds
 
 
 @attrs.frozen
@@ -67,6 +55,9 @@ class Way(Protocol):
         """Who is there now besides this process; nobody while this process has no place in a fleet, or its leader does
         not say who is there (one of the other system)."""
 
+    def barred(self, to: Destination, *, came_by_handoff: bool) -> str | None:
+        """Why nothing is offered to `to`, as far as that is known here; None if nothing is in the way."""
+
     async def send(self, offer: Outgoing) -> Ack | NoAck:
         """Send it, and wait for the answer, in bounded time. The offer may have been accepted whatever is answered."""
 
@@ -86,7 +77,8 @@ class FleetWay:
     async def destinations(self) -> tuple[Destination, ...]:
         """As `Way` says."""
         if self._leader.epoch is not None:
-            return tuple(destination(route) for route in self._leader.routes())
+            mine = frozenset(self._leader.protocol.capabilities)
+            return tuple(attrs.evolve(destination(route), leaders=mine) for route in self._leader.routes())
         me, protocol = self._identity.instance_id, self._follower.leader_protocol
         if self._follower.generation is None or protocol is None:
             return ()
@@ -96,7 +88,24 @@ class FleetWay:
         if isinstance(ack, AskFailed) or not ack.ok:
             return ()
         view = answers.fleet(ack)
-        return () if isinstance(view, Malformed) else _seen(view, me, frozenset(protocol.capabilities))
+        return () if isinstance(view, Malformed) else _seen(view, me, protocol)
+
+    def barred(self, to: Destination, *, came_by_handoff: bool) -> str | None:
+        """As `Way` says: a leader that is the donor asks what it would ask of another."""
+        epoch = self._leader.epoch
+        if epoch is None:
+            return None
+        me = as_leader(self._identity.instance_id, epoch, None, self._leader.protocol)
+        passed = judged(
+            Bounds(0),
+            me,
+            self._leader.protocol,
+            to,
+            donor_current=True,
+            came_by_handoff=came_by_handoff,
+            left_ms=self._timings.handoff_timeout_ms,
+        )
+        return in_words(passed) if isinstance(passed, Refused) else None
 
     async def send(self, offer: Outgoing) -> Ack | NoAck:
         """As `Way` says."""
@@ -145,26 +154,9 @@ class FleetWay:
         )
 
 
-def destination(route: Route) -> Destination:
-    """A registration, as its leader sees it."""
-    live = route.live
-    protocol = None if live is None else live.registration.protocol
-    return Destination(
-        route.entry.instance,
-        str(route.entry.generation),
-        route.entry.binding.target,
-        frozenset(() if protocol is None else protocol.capabilities),
-    )
-
-
-def as_leader(instance: str, epoch: int | str, target: Target | None) -> Destination:
-    """A leader as one that something is offered to: its epoch is what its generation is to others."""
-    return Destination(instance, str(epoch), target, frozenset(our_protocol().capabilities))
-
-
-def _seen(view: FleetView, me: str, leaders: frozenset[str]) -> tuple[Destination, ...]:
-    lead = view.leader
-    found = [attrs.evolve(as_leader(lead.instance_id, lead.epoch, spelled(lead.target)), leaders=leaders)]
+def _seen(view: FleetView, me: str, protocol: ProtocolIdentity) -> tuple[Destination, ...]:
+    lead, leaders = view.leader, frozenset(protocol.capabilities)
+    found = [attrs.evolve(as_leader(lead.instance_id, lead.epoch, spelled(lead.target), protocol), leaders=leaders)]
     found += [
         Destination(other.instance_id, other.generation, spelled(other.target), None, leaders)
         for other in view.followers

@@ -125,6 +125,11 @@ class Leader:
         return None if self._open is None else self._open.epoch
 
     @property
+    def protocol(self) -> ProtocolIdentity:
+        """What it says of itself."""
+        return self._means.protocol
+
+    @property
     def binding(self) -> Binding | None:
         """The leader's own thread, slot and name; None while it is closed."""
         return None if self._open is None else self._open.binding

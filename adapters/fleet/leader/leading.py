@@ -90,7 +90,7 @@ class Leading:
             serve=means.serve,
             authorise=means.authorise,
             pass_on=means.pass_on,
-            handoff_ms=timings.handoff_timeout_ms - timings.relay_margin_ms,
+            handoff_ms=timings.handoff_timeout_ms,
             client=means.client,
             instance=means.identity.instance_id,
         )

@@ -39,7 +39,7 @@ from tenure.adapters.bus.messages.protocol import (
 from tenure.adapters.bus.peer import Peer
 from tenure.adapters.bus.serving.ledger import Done
 from tenure.adapters.errors import TenureError
-from tenure.adapters.files.timings import HANDOFF_TIMEOUT_MS, RELAY_MARGIN_MS
+from tenure.adapters.files.timings import HANDOFF_TIMEOUT_MS
 from tenure.adapters.fleet.asking import NoAck, acknowledged
 from tenure.adapters.fleet.leader.bounds import implausible
 from tenure.adapters.fleet.leader.routing import No, Routing
@@ -68,8 +68,7 @@ Serve = Callable[[Asked, Route], Awaitable[Ack]]
 """Does what was asked, and answers it; raises TenureError to refuse it with that text."""
 PassOn = Callable[[FollowerOfferQueueHandoff, Route, float], Awaitable[Ack]]
 """Passes an offer of one follower on to another, and answers what that answers; raises TenureError to refuse it. The
-last is how long the other may take, in ms: what is left of the time that the donor waits, less what the answer needs to
-get back (L11)."""
+last is what is left of the time that the donor waits, in ms (L11)."""
 Authorise = Callable[[Asked, Route], str | None]
 """Why the follower may not ask for that (annex B); None when it may."""
 
@@ -102,13 +101,13 @@ class Requests:
         serve: Serve | None = None,
         authorise: Authorise = nobody_is_barred,
         pass_on: PassOn | None = None,
-        handoff_ms: float = HANDOFF_TIMEOUT_MS - RELAY_MARGIN_MS,
+        handoff_ms: float = HANDOFF_TIMEOUT_MS,
         client: Client | None = None,
         instance: str = "",
     ) -> None:
         """`endpoint` and `instance` are the leader's own. `socket_of`: where an instance listens that has not said
         where. `leg_ms`: how long a follower may take to answer what is sent to it: as long as its asker waits, and not
-        one second (L11). `handoff_ms`: how long an offer that is passed on may take, from its arrival here."""
+        one second (L11). `handoff_ms`: how long the donor of an offer waits, counted from its arrival here."""
         self._ports = ports
         self._routing = routing
         self._protocol = protocol

@@ -66,7 +66,7 @@ def test_a_member_takes_and_passes_on_what_is_offered(tmp_path: Path) -> None:
             assert isinstance(ack, Ack)
             assert STAGED == answers.staged(ack)
             assert [me] == [instance for instance, _ in passed]
-            assert 0 < passed[0][1] <= village.times.handoff_timeout_ms - village.times.relay_margin_ms
+            assert 0 < passed[0][1] <= village.times.handoff_timeout_ms
             assert [str(to.generation)] == [request.recipient_registration_generation for request in taken]
             answered = []
             for method in ("call", "downloadFile"):

@@ -28,6 +28,7 @@ OWNER = QueueOwner(
     acquired_at_ms=5, handoff_id="handoff-1",
 )  # fmt: skip
 STAGED = Staged(receipt_id="r", source_update_ids=(1,), queue_owner=OWNER)
+WAITING = attrs.evolve(TIMES, handoff_timeout_ms=4000)
 HURRIED = attrs.evolve(TIMES, handoff_timeout_ms=600, relay_margin_ms=400.0)
 
 
@@ -60,6 +61,7 @@ class Passing:
     async def on(self, request: FollowerOfferQueueHandoff, route: Route, left_ms: float) -> Ack:
         assert self.chief is not None
         self.left.append(left_ms)
+        limit = left_ms - self.house.times.relay_margin_ms
         self.routes.append(route)
         fields = {
             field.name: getattr(request, field.name)
@@ -68,7 +70,7 @@ class Passing:
         }
         work = LeaderOfferQueueHandoff(donor_instance_id=request.instance_id, **fields)
         to, generation = request.recipient_instance_id, request.recipient_registration_generation
-        return await self.chief.leader.forward(to, generation, work, timeout_ms=left_ms)
+        return await self.chief.leader.forward(to, generation, work, timeout_ms=limit)
 
 
 def test_an_offer_is_accepted_by_who_takes_it(tmp_path: Path) -> None:
@@ -163,7 +165,7 @@ def test_a_leader_passes_an_offer_on_under_the_same_request(tmp_path: Path) -> N
     """From one follower to another; the donor gets the recipient's answer."""
 
     async def story() -> None:
-        async with House(tmp_path) as house:
+        async with House(tmp_path, WAITING) as house:
             _, passing, donor, recipient, taker = await _pair(house)
             made = _offered(recipient)
             ack = await donor.follower.ask(lambda g: attrs.evolve(made, registration_generation=str(g)))
@@ -172,7 +174,7 @@ def test_a_leader_passes_an_offer_on_under_the_same_request(tmp_path: Path) -> N
             assert ack.request_id == taker.offers[0].request_id
             assert "102:1" == taker.offers[0].donor_instance_id
             assert ["102:1"] == [route.entry.instance for route in passing.routes]
-            assert [29_750.0] == passing.left  # of 30 s, by a clock that stood still
+            assert [4000] == passing.left  # all of it, by a clock that stood still
 
     run(story())
 
@@ -214,7 +216,7 @@ def test_L11_the_leader_stops_waiting_before_the_donor_does(tmp_path: Path) -> N
             assert not isinstance(ack, AskFailed)
             assert not ack.ok
             assert "did not answer" in (ack.message or "")
-            assert [200.0] == passing.left
+            assert [600] == passing.left
 
     run(story())
 

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from contextlib import closing, suppress
 from typing import Any, Literal
 
-Fate = Literal["pass", "lose", "drop", "twice"]
+Fate = Literal["pass", "lose", "drop", "twice", "cut"]
 """lose: the request never comes. drop: its answer never comes back. twice: it comes twice, and the second answer goes
-back."""
+back. cut: it comes, and nobody waits for its answer."""
 
 
 class Between:
@@ -32,6 +32,7 @@ class Between:
         """What becomes of an answer."""
         self._server: asyncio.Server | None = None
         self._serving: set[asyncio.Task[object]] = set()
+        self._cut: list[asyncio.StreamWriter] = []
 
     async def __aenter__(self) -> Between:
         self._server = await asyncio.start_unix_server(self._serve, self.path, limit=2**24)
@@ -40,6 +41,8 @@ class Between:
     async def __aexit__(self, *error: object) -> None:
         assert self._server is not None
         self._server.close()
+        for other in self._cut:
+            other.close()
         for serving in tuple(self._serving):
             serving.cancel()
         if self._serving:
@@ -72,9 +75,18 @@ class Between:
             if self.hold is not None:
                 self.held += 1
                 await self.hold.wait()
-            answer = json.loads(await self._ask(line))
+            if fate == "cut":
+                _, other = await asyncio.open_unix_connection(self.target, limit=2**24)
+                other.write(line)
+                await other.drain()
+                self._cut.append(other)
+                return
+            answered = await self._ask(line)
             if fate == "twice":
-                answer = json.loads(await self._ask(line))
+                answered = await self._ask(line)
+            if not answered:
+                return  # the recipient has closed
+            answer = json.loads(answered)
             self.answers.append(answer)
             if fate == "drop":
                 return

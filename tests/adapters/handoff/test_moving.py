@@ -14,10 +14,11 @@ from tenure.adapters.bus.messages.json_values import Json
 from tenure.adapters.errors import TenureError
 from tenure.adapters.files.timings import DEFAULT
 from tenure.adapters.fleet.asking import NoAck
+from tenure.adapters.handoff.destinations import Destination
 from tenure.adapters.handoff.moving import Mover
 from tenure.adapters.handoff.outcomes import Kept, Moved, Outcome
 from tenure.adapters.handoff.payload import Parcel
-from tenure.adapters.handoff.way import Destination, Outgoing
+from tenure.adapters.handoff.way import Outgoing
 from tenure.adapters.journal.moves import Move
 from tenure.adapters.journal.rows import ReceiptRow, ServerRow
 from tenure.adapters.testing.memory import FakeClock, Notes, memory_ports
@@ -97,6 +98,9 @@ class There:
         self.asked += 1
         return tuple(self.all)
 
+    def barred(self, to: Destination, *, came_by_handoff: bool) -> str | None:
+        raise AssertionError("nobody sends here")
+
     async def send(self, offer: Outgoing) -> Ack | NoAck:
         raise AssertionError("nobody sends here")
 
@@ -108,12 +112,13 @@ class House:
         self.clock = FakeClock()
         self.notes = Notes()
         self.book, self.there, self.items = Book(), There(), Items()
+        self.under_way: set[str] = set()
         self.offered: list[tuple[str, str, str]] = []
         self.answers: dict[str, Outcome] = {}
         self.gates: dict[str, asyncio.Event] = {}
         ports = attrs.evolve(memory_ports(), clock=self.clock, diagnostics=self.notes)
         self.mover = Mover(
-            ports, DEFAULT, self.book, self.items, self.there, self.offer,  # type: ignore[arg-type]
+            ports, DEFAULT, self.book, self.items, self.there, self,  # type: ignore[arg-type]
             instance="50:1", thread=lambda: "7/40",
         )  # fmt: skip
 
@@ -124,7 +129,10 @@ class House:
     def wish(self, receipt: str, instance: str) -> None:
         self.book.wished[receipt] = Move(receipt, instance, self.clock.wall_ms(), None)
 
-    async def offer(self, one: Held, load: Parcel, to: Destination, party: Party) -> Outcome:
+    async def withdraw(self, row: ReceiptRow) -> Outcome:
+        raise AssertionError("nothing is offered here")
+
+    async def give(self, one: Held, load: Parcel, to: Destination, party: Party) -> Outcome:
         assert self.items.is_aside(one.receipt_id)
         assert one.receipt_id == load.receipt_id
         self.offered.append((one.receipt_id, to.instance, party.process))

@@ -16,11 +16,13 @@ from tenure.adapters.bus.messages.envelopes_handoff import (
 )
 from tenure.adapters.bus.messages.json_values import Json
 from tenure.adapters.bus.messages.protocol import DURABLE_FOLLOWER_ADMISSION, QUEUE_HANDOFF_AGAIN, protocol_identity
+from tenure.adapters.fleet.agreement import our_protocol
 from tenure.adapters.fleet.asking import NoAck
 from tenure.adapters.fleet.leader.requests import Route
+from tenure.adapters.handoff.destinations import Destination, as_leader
 from tenure.adapters.handoff.parties import queue_owner
 from tenure.adapters.handoff.payload import Parcel, payload_of
-from tenure.adapters.handoff.way import Destination, FleetWay, Outgoing, as_leader
+from tenure.adapters.handoff.way import FleetWay, Outgoing
 from tenure.adapters.journal.liveness import process_name
 from tenure.machines.receipt_messages import Holder
 from tests.adapters.fleet.fleet_room import Chief, Hand, House, joined, run
@@ -67,7 +69,7 @@ def test_a_leader_sees_its_followers_and_sends_directly(tmp_path: Path) -> None:
             assert one.capabilities is not None
             assert QUEUE_HANDOFF_AGAIN in one.capabilities
             assert frozenset({DURABLE_FOLLOWER_ADMISSION}) == two.capabilities
-            assert None is one.leaders
+            assert QUEUE_HANDOFF_AGAIN in one.leaders
             for handoff in (None, "handoff-0"):
                 offer = attrs.evolve(outgoing(house, 50, one, handoff), request=f"q:{handoff}")
                 ack = await mine.send(offer)
@@ -99,8 +101,7 @@ def test_a_follower_sees_all_but_itself_and_sends_through_its_leader(tmp_path: P
             donor = await joined(house, chief, 102)
             mine = way(house, 102, None, donor)
             lead, other = await mine.destinations()
-            assert lead.leaders is not None
-            expected = as_leader("50:1", 1, lead.target)
+            expected = as_leader("50:1", 1, lead.target, our_protocol())
             assert attrs.evolve(expected, leaders=lead.leaders) == lead
             assert lead.target is not None
             assert ("101:1", chief.routes()["101:1"], None) == (other.instance, other.generation, other.capabilities)
