@@ -58,7 +58,7 @@ class Donors:
         barred = self._way.barred(to, came_by_handoff=held.holder.handoff is not None)
         if barred is not None:
             self._items.resume(held.receipt_id)
-            return Kept(barred)
+            return Kept(barred, definite=True)
         return await self._through(_Copy(self, held, parcel=parcel, to=to, party=party))
 
     async def withdraw(self, row: ReceiptRow) -> Outcome:
@@ -121,7 +121,7 @@ class _Copy:
         answer = self._tell(first)
         if isinstance(answer, Refused):
             self._donors._items.resume(self.held.receipt_id)
-            return Kept(_NOT_CARRIED)
+            return Kept(_NOT_CARRIED, definite=True)
         while True:
             (output,) = answer.outputs
             outcome = self._ended(output)
@@ -141,10 +141,14 @@ class _Copy:
         if self._parcel is None or self._to is None or self._party is None:
             return own.StartRefused()
         try:
-            self._payload = payload_of(self._parcel, await self._donors._journal.key())
-            to = recipient_owner(self._party)
+            key = await self._donors._journal.key()
         except TenureError as error:
             return Kept(in_words(error))
+        try:
+            self._payload = payload_of(self._parcel, key)
+            to = recipient_owner(self._party)
+        except TenureError as error:
+            return Kept(in_words(error), definite=True)
         self._token = new_secret(self._donors._ports.identities)
         receipt = receipt_in(self._payload)
         handoff = handoff_id(

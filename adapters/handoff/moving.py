@@ -188,7 +188,7 @@ class Mover:
         for wish in wishes:
             if party is None:
                 # Who is not in this journal cannot accept what is (F18).
-                await self._ended(wish, Kept(f"{wish.to.instance} does not work out of this journal"))
+                await self._ended(wish, Kept(f"{wish.to.instance} does not work out of this journal", definite=True))
                 continue
             held = self._items.set_aside(wish.held.receipt_id)
             if held is not None:  # else it has begun meanwhile
@@ -203,14 +203,14 @@ class Mover:
                 self._kept.pop(key, None)
                 if wish.by_hand is not None:
                     await self._journal.answer_move(receipt, f"moved to {to.instance}")
-            case Kept(why):
+            case Kept(why, definite):
                 self.counts.kept += 1
                 tell(self._ports, "handoff", "kept", receipt=receipt, to=to.instance, why=why)
                 times = self._kept.get(key, (0, 0))[0] + 1
                 first, last = self._timings.retry_first_ms, self._timings.retry_last_ms
                 wait = min(last, first << min(times - 1, 30))
                 self._kept[key] = (times, self._ports.clock.monotonic_ms() + wait)
-                if wish.by_hand is not None and self._late(wish.by_hand):
+                if wish.by_hand is not None and (definite or self._late(wish.by_hand)):
                     await self._journal.answer_move(receipt, f"stays at {self._instance}: {why}")
 
     # -- who wants what -----------------------------------------------------------------------------------------------

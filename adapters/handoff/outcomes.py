@@ -12,9 +12,11 @@ class Moved:
 
 @attrs.frozen
 class Kept:
-    """It stays here, and may be executed here. `why`: in words, for a person."""
+    """It stays here, and may be executed here. `why`: in words, for a person. `definite`: nothing was offered, and
+    nothing would be, as things are; a person need not wait."""
 
     why: str
+    definite: bool = False
 
 
 Outcome = Moved | Kept

@@ -324,8 +324,12 @@ def test_a_person_is_told_in_the_end_that_it_stays() -> None:
         house.wish("r", "103:1")
         house.wish("s", "102:1")
         house.answers["s"] = Kept("no worker")
+        house.holds("t", 40)
+        house.wish("t", "102:1")
+        house.answers["t"] = Kept("too long", definite=True)
         await house.mover.reconcile()
-        assert {} == house.book.outcomes
+        assert {"t": "stays at 50:1: too long"} == house.book.outcomes
+        house.book.outcomes.clear()
         house.clock.advance(DEFAULT.handoff_timeout_ms)
         await house.mover.reconcile()
         assert {"r": "103:1 is not here", "s": "stays at 50:1: no worker"} == house.book.outcomes
