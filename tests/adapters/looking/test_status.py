@@ -419,6 +419,7 @@ def test_the_shape_of_json_stays(ward: Ward) -> None:
         "debris",
         "quarantined",
         "fleets",
+        "journals",
     } == set(found)
     assert found["keys"] == [
         {
