@@ -15,9 +15,10 @@ after the other. All processes of a profile share one journal, beside the owner 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
 from types import TracebackType
-from typing import Final
+from typing import Final, TypeVar
 
 import attrs
 
@@ -34,6 +35,7 @@ from tenure.adapters.fleet.member import Member
 from tenure.adapters.fleet.roles import Following, Leading, MemberStatistics, Role
 from tenure.adapters.fleet.threads.provisioning import Provisioning
 from tenure.adapters.journal.capacity import Limits
+from tenure.adapters.journal.errors import JournalBusy
 from tenure.adapters.journal.journal import Journal
 from tenure.adapters.journal.liveness import process_name
 from tenure.adapters.journal.threaded import ThreadedJournal
@@ -49,6 +51,10 @@ from tenure.adapters.work.worker import WorkCounts, Worker
 from tenure.machines.chart import Refused
 from tenure.machines.receipt_messages import Party
 
+T = TypeVar("T")
+
+BUSY_TRIES: Final = 10
+"""How often a process that begins, or begins to lead, asks for the journal while others are inside: about 10 s."""
 _ENTER: Final = "enter the workplace first: async with Workplace(...) as place"
 
 
@@ -187,8 +193,10 @@ class Workplace:
         if self._open is not None:
             raise TenureError("a workplace is entered once; make a new one")
         ports, bot = self.ports, self._source.bot
-        journal = self._open = await ThreadedJournal.open(
-            lambda: Journal.open(ports, self.directory, self.key, bot=bot, limits=self._limits)
+        journal = self._open = await _patiently(
+            lambda: ThreadedJournal.open(
+                lambda: Journal.open(ports, self.directory, self.key, bot=bot, limits=self._limits)
+            )
         )
         try:
             self._receipts = JournalReceipts(journal, self.me, lambda: self.member.epoch, self._refused)
@@ -245,7 +253,8 @@ class Workplace:
 
     async def _prepare(self, epoch: int) -> None:
         """The lease is won: from here on the journal refuses what leaders before this one decide."""
-        raised = await self.journal.call(lambda j: j.raise_fence(epoch, self.me.instance))
+        journal = self.journal
+        raised = await _patiently(lambda: journal.call(lambda j: j.raise_fence(epoch, self.me.instance)))
         if isinstance(raised, Refused):
             raise TenureError(f"{self.journal.path}: epoch {epoch} is not led with: {in_words(raised)}")
 
@@ -333,6 +342,14 @@ class Workplace:
     def _entered(self) -> None:
         if self._working is None:
             raise TenureError(_ENTER)
+
+
+async def _patiently(call: Callable[[], Awaitable[T]]) -> T:
+    """A call of the journal, made again while others are inside. Raises `JournalBusy` when it is so for long."""
+    for _ in range(BUSY_TRIES - 1):
+        with suppress(JournalBusy):
+            return await call()
+    return await call()
 
 
 async def _first_to_end(*works: Coroutine[object, object, None]) -> None:

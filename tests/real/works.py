@@ -10,12 +10,13 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from tenure.adapters.files.directory import agent_directory
 from tenure.adapters.files.host import real_ports
+from tenure.adapters.journal.errors import JournalBusy
 from tenure.adapters.journal.journal import Journal
 from tenure.adapters.journal.looking import Listing
 from tests.real.conftest import until
@@ -154,9 +155,13 @@ class Works:
         return [int(update) for pid, update, _ in lines if int(pid) == working.pid]
 
     def journal(self, look: Any) -> Any:
-        """What somebody sees who looks at the journal."""
-        with Journal.open(real_ports(), agent_directory(self.directory), create=False) as journal:
-            return look(journal)
+        """What somebody sees who looks at the journal, when he has his turn."""
+        while True:
+            with (
+                suppress(JournalBusy),
+                Journal.open(real_ports(), agent_directory(self.directory), create=False) as journal,
+            ):
+                return look(journal)
 
     def listing(self) -> Listing:
         """What is unsettled."""
