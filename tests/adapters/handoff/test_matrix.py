@@ -20,8 +20,10 @@ from tenure.adapters.bus.messages.protocol import (
     TENURE_STATUS,
     protocol_identity,
 )
+from tenure.adapters.handoff.parties import recipient_owner
 from tenure.adapters.handoff.payload import journal_key
 from tenure.adapters.journal.errors import JournalBusy, OutcomeUnknown
+from tenure.machines.handoff_identity import handoff_id
 from tests.adapters.fleet.fleet_room import run, until
 from tests.adapters.handoff.handoff_room import Fault
 from tests.adapters.handoff.town import FAST, Citizen, Town
@@ -117,6 +119,10 @@ FALSE: dict[str, Any] = {
     "another receipt": lambda result: {**result, "receiptId": "x"},
     "other ids": lambda result: {**result, "sourceUpdateIds": [6]},
     "another status": lambda result: {**result, "status": "seen"},
+    "another owner": lambda result: {**result, "queueOwner": {**result["queueOwner"], "instanceId": "102:1"}},
+    "another process": lambda result: {
+        **result, "queueOwner": {**result["queueOwner"], "processBirthId": "101:start:9"},
+    },
     "another handoff": lambda result: {**result, "queueOwner": {**result["queueOwner"], "handoffId": "handoff-0"}},
     "no handoff": lambda result: {
         **result, "queueOwner": {name: v for name, v in result["queueOwner"].items() if name != "handoffId"},
@@ -136,11 +142,16 @@ def test_F2_an_answer_to_something_else_is_none(tmp_path: Path, what: str, accep
             lead, other, receipt = await pair(town)
 
             def falsified(answer: dict[str, Any]) -> dict[str, Any]:
+                request = other.between.seen[0]
+                handoff = handoff_id(
+                    request["handoffToken"], "prompt", receipt, [5], request["donorAcquisitionId"],
+                    recipient_owner(other.party),
+                )  # fmt: skip
                 result = answer.get("result") or {
                     "status": "staged", "receiptId": receipt, "sourceUpdateIds": [5],
                     "queueOwner": {
                         "instanceId": "101:1", "processId": 101, "processBirthId": "101:start:1010",
-                        "sessionGeneration": 1, "acquisitionId": "x", "acquiredAtMs": 1, "handoffId": "handoff-1",
+                        "sessionGeneration": 1, "acquisitionId": "x", "acquiredAtMs": 1, "handoffId": handoff,
                     },
                 }  # fmt: skip
                 return {**answer, "ok": True, "result": FALSE[what](result)}

@@ -1,0 +1,217 @@
+"""A recipient that has begun to accept goes on, whatever becomes of who asked, and of the journal meanwhile (L3)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import attrs
+import pytest
+
+from tenure.adapters.bus.messages.envelopes_handoff import LeaderOfferQueueHandoff
+from tenure.adapters.bus.messages.wire import parse
+from tenure.adapters.errors import TenureError
+from tenure.adapters.journal.errors import JournalBusy, OutcomeUnknown
+from tenure.adapters.ports import Killed
+from tests.adapters.fleet.fleet_room import run, until
+from tests.adapters.handoff.handoff_room import Fault
+from tests.adapters.handoff.test_matrix import OFFER, owner_of, pair, settled_once
+from tests.adapters.handoff.town import FAST, Town
+
+
+def test_an_acceptance_goes_on_without_its_request(tmp_path: Path) -> None:
+    """The registration ends in the middle: the item is accepted all the same, and is in the queue here."""
+
+    async def story() -> None:
+        async with Town(tmp_path) as town:
+            lead, other, receipt = await pair(town)
+            assert other.hand is not None
+            gate = asyncio.Event()
+            other.journal.faults["accept"] = [Fault(gate=gate)]
+            cut = asyncio.Event()
+            lead.journal.faults["cancel"] = [Fault(gate=cut)]
+            passing = asyncio.ensure_future(lead.handoff.reconcile())
+            await until(lambda: other.journal.waiting)
+            await other.hand.follower.stop()
+            await until(lambda: lead.journal.waiting)
+            gate.set()
+            await until(lambda: other.holds_now)
+            cut.set()
+            await passing
+            assert ([], [receipt]) == (lead.holds_now, other.holds_now)
+            await settled_once(receipt, lead, other)
+
+    run(story())
+
+
+@pytest.mark.parametrize("call", ["accept", "release"])
+def test_a_journal_that_fails_is_asked_again(tmp_path: Path, call: str) -> None:
+    """Busy, or done and not told: until the row has answered. Nothing is owned that nobody holds."""
+
+    async def story() -> None:
+        async with Town(tmp_path) as town:
+            lead, other, receipt = await pair(town)
+            busy, unknown = JournalBusy("j", "busy"), OutcomeUnknown("j", "nobody knows")
+            other.journal.faults[call] = [Fault(before=busy), Fault(before=busy), Fault(after=unknown)]
+            if call == "release":
+                gate = asyncio.Event()
+                other.journal.faults["look"] = [Fault(before=busy, gate=gate)]
+            passing = asyncio.ensure_future(lead.handoff.reconcile())
+            if call == "release":
+                await until(lambda: other.journal.waiting)
+                other.serves = False
+                gate.set()
+            await passing
+            assert 4 == other.journal.calls.count(call)
+            assert [] == lead.holds_now
+            if call == "accept":
+                assert [receipt] == other.holds_now
+            else:
+                assert "pending" == (await lead.row(receipt)).phase
+                await lead.takes()
+            await settled_once(receipt, lead, other)
+
+    run(story())
+
+
+def test_who_ends_asks_the_journal_once(tmp_path: Path) -> None:
+    """What it could not find out is found by whoever comes next: the row says whose it is."""
+
+    async def story() -> None:
+        async with Town(tmp_path) as town:
+            lead, other, receipt = await pair(town)
+            busy = Fault(before=JournalBusy("j", "busy"))
+            other.journal.faults["accept"] = [busy] * 1000
+            passing = asyncio.ensure_future(lead.handoff.reconcile())
+            await until(lambda: 2 < other.journal.calls.count("accept"))
+            await other.handoff.close()
+            await passing
+            assert ([receipt], []) == (lead.holds_now, other.holds_now)
+            assert other.journal.calls.count("accept") < 999
+            await settled_once(receipt, lead, other)
+
+    run(story())
+
+
+@pytest.mark.parametrize("call", ["accept", "look"])
+@pytest.mark.parametrize("done", [False, True])
+def test_a_process_that_dies_in_a_call_does_nothing_after_it(tmp_path: Path, call: str, done: bool) -> None:
+    """Nothing that handles errors goes on: neither a release nor an answer. The row tells whose it is, and of whom the
+    dead had it."""
+
+    async def story() -> None:
+        async with Town(tmp_path, attrs.evolve(FAST, handoff_timeout_ms=100)) as town:
+            lead, other, receipt = await pair(town)
+            other.between.fates[OFFER] = ["lose"]
+            held = lead.items.get(receipt)
+            assert held is not None
+            gate = asyncio.Event()
+            lead.journal.faults["cancel"] = [Fault(gate=gate)]
+            passing = asyncio.ensure_future(lead.handoff.reconcile())
+            await until(lambda: lead.journal.waiting)
+            offer = parse(json.dumps(other.between.seen[0]).encode())
+            assert isinstance(offer, LeaderOfferQueueHandoff)
+            dies = Killed("here")
+            other.journal.faults[call] = [Fault(after=dies) if done else Fault(before=dies)]
+            with pytest.raises(Killed):
+                await other.handoff.accept(offer)
+            assert ("release" not in other.journal.calls, []) == (True, other.holds_now)
+            accepted = done or call == "look"
+            assert ("101:1" if accepted else "50:1") == await owner_of(lead, receipt)
+            town.processes.kill(101)
+            gate.set()
+            await passing
+            assert ([] if accepted else [receipt]) == lead.holds_now
+            await lead.do(lambda j: j.recover_all(lead.party))
+            await lead.takes()
+            await settled_once(receipt, lead)
+
+    run(story())
+
+
+def test_an_item_that_came_here_by_another_handoff_is_not_taken_again(tmp_path: Path) -> None:
+    """What it has is its own; an offer of somebody else for it is refused, and changes nothing (I29)."""
+
+    async def story() -> None:
+        async with Town(tmp_path) as town:
+            lead, other, receipt = await pair(town)
+            await lead.handoff.reconcile()
+            answer = await other.between.again(requestId="50:1:x", donorAcquisitionId="another")
+            assert not answer["ok"]
+            assert "here already, by another handoff" in answer["message"]
+            assert [receipt] == other.holds_now
+            await settled_once(receipt, lead, other)
+
+    run(story())
+
+
+def test_an_offer_under_way_is_answered_by_what_comes_of_it(tmp_path: Path) -> None:
+    """The first is refused, by its row; the second one is judged anew, and is refused as well."""
+
+    async def story() -> None:
+        async with Town(tmp_path) as town:
+            lead, other, receipt = await pair(town)
+            held = lead.items.get(receipt)
+            assert held is not None
+            hold = other.between.hold = asyncio.Event()
+            passing = asyncio.ensure_future(lead.handoff.reconcile())
+            await until(lambda: other.between.held)
+            await lead.do(lambda j: j.release(receipt, held.holder, "gone"))
+            gate = asyncio.Event()
+            other.journal.faults["accept"] = [Fault(gate=gate)]
+            hold.set()
+            await until(lambda: other.journal.waiting)
+            second = asyncio.ensure_future(other.between.again(requestId="50:1:x"))
+            gate.set()
+            await passing
+            assert not (await second)["ok"]
+            assert ([], []) == (lead.holds_now, other.holds_now)
+            assert "pending" == (await lead.row(receipt)).phase
+
+    run(story())
+
+
+def test_what_is_refused_says_why(tmp_path: Path) -> None:
+    """In one line, for the donor's person."""
+
+    async def story() -> None:
+        async with Town(tmp_path) as town:
+            lead, other, _ = await pair(town)
+            other.serves = False
+            await lead.handoff.reconcile()
+            (note,) = town.notes.said("handoff", "kept")
+            assert "nobody here executes queued items now: try again later" == note["why"]
+            assert (0, 1) == (other.handoff.recipient.accepted, other.handoff.recipient.refused)
+            with pytest.raises(TenureError, match="bind the handoff"):
+                await type(other.handoff).run(
+                    type(other.handoff)(
+                        other.ports, town.times, other.journal, other.items, other.identity,
+                        party=lambda: other.party, serves=lambda: True,
+                    )
+                )  # fmt: skip
+
+    run(story())
+
+
+def test_an_acceptance_names_who_owns_it(tmp_path: Path) -> None:
+    """As the row does: instance, process, acquisition, when, and by which handoff."""
+
+    async def story() -> None:
+        async with Town(tmp_path) as town:
+            lead, other, receipt = await pair(town)
+            await lead.handoff.reconcile()
+            row = await lead.row(receipt)
+            owner = row.data.owner
+            assert owner is not None
+            assert {
+                "instanceId": "101:1",
+                "processId": 101,
+                "processBirthId": "101:start:1010",
+                "sessionGeneration": 1,
+                "acquisitionId": owner.acquisition,
+                "acquiredAtMs": row.owned_since,
+                "handoffId": owner.handoff,
+            } == other.between.answers[0]["result"]["queueOwner"]
+
+    run(story())
