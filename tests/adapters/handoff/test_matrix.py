@@ -18,6 +18,7 @@ from tenure.adapters.bus.messages.protocol import (
     QUEUE_HANDOFF,
     QUEUE_HANDOFF_AGAIN,
     TENURE_STATUS,
+    ProtocolIdentity,
     protocol_identity,
 )
 from tenure.adapters.handoff.parties import recipient_owner
@@ -528,6 +529,50 @@ def test_F19_a_second_move_is_not_offered_to_who_does_not_know_it(tmp_path: Path
     run(story())
 
 
+@pytest.mark.parametrize("able", [FIRST_ONLY, protocol_identity("none", [DURABLE_FOLLOWER_ADMISSION, TENURE_STATUS])])
+def test_F19_a_leader_that_is_the_donor_asks_the_same(tmp_path: Path, able: ProtocolIdentity) -> None:
+    """Nothing is offered in the journal, and nothing sent, to who does not know what is sent."""
+
+    async def story() -> None:
+        async with Town(tmp_path) as town:
+            lead = await town.leads()
+            one, two = await town.follows(101), await town.follows(102, protocol=able)
+            receipt = (await one.holds(5, lead.thread)).receipt_id
+            await one.handoff.reconcile()
+            assert [receipt] == lead.holds_now
+            await lead.do(lambda j: j.ask_move(receipt, "102:1"))
+            await lead.handoff.reconcile()
+            assert ([receipt], []) == (lead.holds_now, two.between.seen)
+            assert "offer" not in lead.journal.calls
+            move = await lead.do(lambda j: j.move_of(receipt))
+            wanted = QUEUE_HANDOFF_AGAIN if able is FIRST_ONLY else QUEUE_HANDOFF
+            assert str(move.outcome).startswith("stays at 50:1: ")
+            assert wanted in str(move.outcome)
+            assert not lead.items.is_aside(receipt)
+
+    run(story())
+
+
+@pytest.mark.parametrize("who", [101, 102])
+def test_a_leader_passes_nothing_on_where_one_does_not_know_handoffs(tmp_path: Path, who: int) -> None:
+    """Donor or recipient: it is refused in words, and the donor keeps it (I31)."""
+
+    async def story() -> None:
+        async with Town(tmp_path) as town:
+            await town.leads()
+            bare = protocol_identity("none", [DURABLE_FOLLOWER_ADMISSION, TENURE_STATUS])
+            donor = await town.follows(101, protocol=bare if who == 101 else None)
+            other = await town.follows(102, protocol=bare if who == 102 else None)
+            receipt = (await donor.holds(5, other.thread)).receipt_id
+            await donor.handoff.reconcile()
+            assert ([receipt], []) == (donor.holds_now, other.between.seen)
+            (note,) = town.notes.said("handoff", "kept")
+            assert f"donor, leader and recipient have {QUEUE_HANDOFF}" in str(note["why"])
+            await settled_once(receipt, donor, other)
+
+    run(story())
+
+
 def test_F20_what_is_too_long_is_not_offered(tmp_path: Path) -> None:
     """It stays, and may be executed."""
 
@@ -622,10 +667,10 @@ def test_an_offer_that_nobody_waits_for_any_more_is_withdrawn(tmp_path: Path) ->
 
 
 def test_the_end_of_a_process_ends_its_offers_in_order(tmp_path: Path) -> None:
-    """An offer that nobody has accepted is withdrawn, and the item may be given back by the worker."""
+    """An offer that nobody has accepted is withdrawn at once, and the item may be given back by the worker."""
 
     async def story() -> None:
-        async with Town(tmp_path) as town:
+        async with Town(tmp_path, attrs.evolve(FAST, handoff_timeout_ms=600_000)) as town:
             lead, other, receipt = await pair(town)
             hold = other.between.hold = asyncio.Event()
             running = asyncio.ensure_future(lead.handoff.run())
