@@ -127,6 +127,7 @@ def _decide(
     from tenure.adapters.files.host import real_ports
     from tenure.adapters.journal.journal import Journal
     from tenure.adapters.looking import journal_look, journal_place
+    from tenure.adapters.looking.journal_look import patiently
     from tenure.adapters.looking.journal_names import find
     from tenure.machines.chart import Refused
 
@@ -136,9 +137,9 @@ def _decide(
     found = target(whole, item, place, action)
     if not yes:
         _confirm(asks(found))
-    with Journal.open(ports, place.directory, place.key, create=False) as opened:
-        answer = acts(opened, found, by)
-        state = _state(opened, found)
+    with patiently(lambda: Journal.open(ports, place.directory, place.key, create=False)) as opened:
+        answer = patiently(lambda: acts(opened, found, by))
+        state = patiently(lambda: _state(opened, found))
     refused = answer if isinstance(answer, Refused) else None
     if as_json:
         print_json(_as_json(action, found, by, state, refused))

@@ -69,6 +69,7 @@ def handoff(
     from tenure.adapters.journal.liveness import ProcessLiveness
     from tenure.adapters.looking import journal_look, journal_place
     from tenure.adapters.looking.instances import fleet_of, meant, present
+    from tenure.adapters.looking.journal_look import patiently
 
     place, ports = journal_place.place_in(directory, profile), real_ports()
     require_journal(ports, place)
@@ -82,7 +83,7 @@ def handoff(
             f"--to {to}: {who} does not work out of this journal, so it cannot take what is in it; "
             f"{place.command('journal list')} shows who does"
         )
-    with Journal.open(ports, place.directory, place.key, create=False) as opened:
+    with patiently(lambda: Journal.open(ports, place.directory, place.key, create=False)) as opened:
         course = _Course(ports, place, opened, name, who)
         ended = course.begin() or course.wait(round(wait * 1_000))
     if as_json:
@@ -157,6 +158,7 @@ class _Course:
     def begin(self) -> _Ended | None:
         """Ask for it; an ending where there is nothing to ask for."""
         from tenure.adapters.journal.liveness import ProcessLiveness
+        from tenure.adapters.looking.journal_look import patiently
 
         seen = self._look()
         owner = None if seen.row is None else seen.row.data.owner
@@ -169,7 +171,8 @@ class _Course:
         if ended is not None:
             return ended
         self.since = max((decision.seq for decision in seen.life), default=0)
-        self.journal.ask_move(self.receipt, self.to.instance)  # of what is settled by now, `wait` says so
+        # Of what is settled by now, `wait` says so.
+        patiently(lambda: self.journal.ask_move(self.receipt, self.to.instance))
         return None
 
     def wait(self, patience_ms: int) -> _Ended:
@@ -188,11 +191,12 @@ class _Course:
 
     def _recover(self, acquisition: str, why: str) -> None:
         from tenure.adapters.journal.liveness import process_name
+        from tenure.adapters.looking.journal_look import patiently
         from tenure.machines.chart import Refused
         from tenure.machines.receipt_messages import Party
 
         me = Party(person(), process_name(self.ports.processes.me()), 0)
-        if not isinstance(self.journal.recover(self.receipt, acquisition, me), Refused):
+        if not isinstance(patiently(lambda: self.journal.recover(self.receipt, acquisition, me)), Refused):
             typer.echo(printable(f"{why}: recovered"), err=True)
 
     def _look(self) -> _Seen:

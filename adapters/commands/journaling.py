@@ -150,6 +150,7 @@ def backup(
     from tenure.adapters.files.host import real_ports
     from tenure.adapters.journal.journal import Journal
     from tenure.adapters.looking import journal_glance, journal_look, journal_place, journal_wording
+    from tenure.adapters.looking.journal_look import patiently
 
     place, ports = journal_place.place_in(directory, profile), real_ports()
     require_journal(ports, place)
@@ -158,8 +159,8 @@ def backup(
     target = os.path.abspath(file)
     if not os.path.isdir(os.path.dirname(target)):
         raise TenureError(f"{printable(file)}: there is no such directory to put it into; make it first")
-    with Journal.open(ports, place.directory, place.key, create=False) as opened:
-        opened.backup(target)
+    with patiently(lambda: Journal.open(ports, place.directory, place.key, create=False)) as opened:
+        patiently(lambda: opened.backup(target))
     counted = journal_look.look(ports, target, lambda t: (journal_look.counts(t), t.meta))
     counts, meta = counted
     size = os.stat(target).st_size

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Final, TypeVar
 
 import attrs
@@ -16,7 +17,7 @@ import attrs
 from tenure.adapters.files.directory import AgentDirectory
 from tenure.adapters.journal.capacity import Limits
 from tenure.adapters.journal.database import Database, Databases, Row
-from tenure.adapters.journal.errors import JournalError, JournalUnreachable, damaged
+from tenure.adapters.journal.errors import JournalBusy, JournalError, JournalUnreachable, damaged
 from tenure.adapters.journal.journal import journal_path
 from tenure.adapters.journal.liveness import Liveness, ProcessLiveness, process_named
 from tenure.adapters.journal.moves import Move, move_of
@@ -41,8 +42,8 @@ from tenure.machines.lease import DEFAULT_KEY
 
 T = TypeVar("T")
 
-PAGE: Final = 1_000
-"""How many updates, and how many receipts, are listed if nothing else is asked for."""
+TRIES: Final = 5
+"""How often a command asks for the journal while others are inside; each time it waits for most of a second."""
 LIVE_UPDATES: Final = ("journaled", "forwarding", "waiting")
 LIVE_RECEIPTS: Final = ("pending", "queued", "started", "interrupted", "failed")
 STUCK: Final = ("interrupted", "failed")
@@ -81,22 +82,31 @@ def there(ports: Ports, path: str) -> bool:
     return False
 
 
+def patiently(call: Callable[[], T], tries: int | None = None) -> T:
+    """A call of the journal, made again while others are inside (None: `TRIES` times in all). Raises as `call`."""
+    for _ in range((TRIES if tries is None else tries) - 1):
+        with suppress(JournalBusy):
+            return call()
+    return call()
+
+
 def look(
     ports: Ports,
     path: str,
     work: Callable[[Transaction], T],
     *,
     mending: bool = True,
+    tries: int | None = None,
     liveness: Liveness | None = None,
 ) -> T:
     """What `work` reads of the journal at `path`, an absolute one, as of one moment. `mending`: what a dead process has
-    begun may be undone.
+    begun may be undone. `tries`: how often it is tried while others are inside.
 
     Raises `JournalError`: then nothing was changed.
     """
     judge = ProcessLiveness(ports.processes) if liveness is None else liveness
     try:
-        return _look(ports, path, work, ReadingDatabases(), judge)
+        return patiently(lambda: _look(ports, path, work, ReadingDatabases(), judge), tries)
     except JournalUnreachable as error:
         if _size(path + ROLLBACK) <= 0:
             raise
@@ -105,7 +115,7 @@ def look(
                 path, "a process died in the middle of a transaction; tenure journal list undoes that"
             ) from error
     try:
-        return _look(ports, path, work, SqliteDatabases(), judge)
+        return patiently(lambda: _look(ports, path, work, SqliteDatabases(), judge), tries)
     except JournalUnreachable as error:
         raise JournalUnreachable(
             path,
@@ -187,7 +197,7 @@ def at_a_glance(ports: Ports, directory: AgentDirectory, key: str | None) -> tup
         path = journal_path(directory, name)
         try:
             if there(ports, path):
-                found.append(JournalCounts(name, path, look(ports, path, counts, mending=False)))
+                found.append(JournalCounts(name, path, look(ports, path, counts, mending=False, tries=1)))
         except Unfinished:
             found.append(JournalCounts(name, path, unfinished=True))
         except JournalError as error:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tenure.adapters.journal.updates import Incoming
+from tenure.adapters.looking import journal_look
 from tests.adapters.commands.desk import MINE, THEIRS, Desk, Tenure, body, dead
 
 LIST = ["profile", "path", "exists", "atMs", "bot", "fence", "passed", "opened", "totals", "servers", "updates"]
@@ -194,7 +195,8 @@ def test_it_is_read_while_a_writer_has_begun(desk: Desk, tenure: Tenure) -> None
     assert "epoch fence 3" in said.out
 
 
-def test_who_is_inside_for_long_is_told_of(desk: Desk, tenure: Tenure) -> None:
+def test_who_is_inside_for_long_is_told_of(desk: Desk, tenure: Tenure, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal_look, "TRIES", 1)
     desk.full()
     writer = sqlite3.connect(desk.path, isolation_level=None)
     writer.execute("BEGIN EXCLUSIVE")
