@@ -110,10 +110,17 @@ def incoming(update: int, raw: str | None = None) -> Incoming:
     return Incoming(update, body(update) if raw is None else raw, KIND)
 
 
-def arrival(update: int, binding: str = "B", **more: str) -> Arrival:
+def arrival(
+    update: int,
+    binding: str = "B",
+    *,
+    delivery: str | None = None,
+    raw: str | None = None,
+    position: str | None = None,
+) -> Arrival:
     """As a leader sends it."""
-    known = Arrival(delivery_id(KIND, binding, update), KIND, binding, update, body(update))
-    return attrs.evolve(known, **more)
+    name = delivery_id(KIND, binding, update) if delivery is None else delivery
+    return Arrival(name, KIND, binding, update, body(update) if raw is None else raw, position)
 
 
 def kept(journal: Journal, update: int) -> str:
@@ -138,6 +145,14 @@ def table(room: Room, sql: str) -> list[tuple[object, ...]]:
         return [tuple(row) for row in database.execute(sql)]
     finally:
         database.close()
+
+
+TABLES = ("meta", "updates", "deliveries", "receipts", "servers", "moves", "evidence", "decisions")
+
+
+def everything(room: Room) -> dict[str, list[tuple[object, ...]]]:
+    """All that is in the file."""
+    return {name: table(room, f"SELECT * FROM {name} ORDER BY 1") for name in TABLES}
 
 
 def miscounted(room: Room) -> list[str]:

@@ -137,13 +137,12 @@ def test_only_the_exact_owner_settles(room: Room) -> None:
         (Holder("i1", "p2", 1, holder.acquisition), "process_owns"),
         (Holder("i1", "p1", 1, "another"), "acquisition_is_current"),
     ):
-        for call in (
-            lambda by: journal.start(receipt, by),
-            lambda by: journal.release(receipt, by),
-            lambda by: journal.offer(receipt, by, "handoff-1", THIRD),
-            lambda by: journal.cancel(receipt, by, "handoff-1"),
+        for answer in (
+            journal.start(receipt, wrong),
+            journal.release(receipt, wrong),
+            journal.offer(receipt, wrong, "handoff-1", THIRD),
+            journal.cancel(receipt, wrong, "handoff-1"),
         ):
-            answer = call(wrong)
             assert isinstance(answer, Refused)
             assert guard in answer.guards
     assert isinstance(journal.start(receipt, holder), Started)
