@@ -71,8 +71,8 @@ CONFIGS: Mapping[str, Config] = {
 """The configurations of the manifest by name; each equals `spec/DurableAdmission_<name>.cfg`."""
 
 POLLS: Final = ("Poll", "Serve", "Journal", "JournalRefused", "Open")
-MOVES: Final = ("Forward", "Keep", "HearAck", "Fail", "Resume")
-WORKS: Final = ("Take", "Begin", "Effect", "Complete", "Fails")
+MOVES: Final = ("Forward", "Keep", "HearAck", "Unanswered", "Resume")
+WORKS: Final = ("Take", "Start", "Effect", "Complete", "Fail")
 
 
 class DurableAdmission(Steps):
@@ -118,21 +118,21 @@ class DurableAdmission(Steps):
             Action("HearForward", self._hear_forward, pairs),
             Action("Babble", self._babble, pairs),
             Action("HearAck", self._hear_ack, pairs),
-            Action("Fail", self._fail, pairs),
+            Action("Unanswered", self._unanswered, pairs),
             Action("Retry", lambda s, i: self._moved(s, i, here.Retry()), every),
             Action("Resume", self._resume, pairs),
             Action("Release", self._release, every),
             Action("Take", self._take, pairs),
-            Action("Begin", self._begin, pairs),
+            Action("Start", self._start, pairs),
             Action("Effect", self._effect, pairs),
             Action("Complete", self._complete, pairs),
-            Action("Fails", self._fails, pairs),
+            Action("Fail", self._fail, pairs),
             Action("Recover", self._recover, pairs),
             Action("Lead", self._lead, each),
             Action("Notice", self._notice, each),
             Action("Register", self._register, each),
             Action("Silent", self._silent, each),
-            Action("Start", self._start, each),
+            Action("Arrive", self._arrive, each),
             Action("Crash", self._crash, each),
             Action("Lose", self._lose),
             Action("Send", self._send),
@@ -180,7 +180,7 @@ class DurableAdmission(Steps):
         if node.reg and budget is not None:
             yield with_node(attrs.evolve(state, budget=budget), p, attrs.evolve(node, reg=False))
 
-    def _start(self, state: State, p: str) -> Iterable[State]:
+    def _arrive(self, state: State, p: str) -> Iterable[State]:
         beside = any(HOME[q] == HOME[p] and node.up == "yes" for q, node in state.node.items())
         budget = self._spend(state, "replace" if beside else NO)
         if state.node[p].up == "no" and budget is not None:
@@ -298,7 +298,7 @@ class DurableAdmission(Steps):
         found: list[Fair] = []
         for p in self.config.processes:
             found.append(weak(POLLS, p))
-            found += [weak([name], p) for name in ("Lead", "Notice", "Register", "Start")]
+            found += [weak([name], p) for name in ("Lead", "Notice", "Register", "Arrive")]
             for i in self.config.updates:
                 found += [weak(names, p, i) for names in (MOVES, WORKS, ["HearForward"], ["Recover"])]
         found += [weak([name], i) for i in self.config.updates for name in ("Retry", "Release")]

@@ -234,7 +234,7 @@ class Steps(World[State]):
                 after = attrs.evolve(state if done is None else with_update(state, i, done), net=state.net - {m})
                 yield with_node(after, p, attrs.evolve(node, sending=node.sending - {i}))
 
-    def _fail(self, state: State, p: str, i: int) -> Iterable[State]:
+    def _unanswered(self, state: State, p: str, i: int) -> Iterable[State]:
         node = state.node[p]
         if not leads(node) or i not in node.sending:
             return
@@ -359,7 +359,7 @@ class Steps(World[State]):
         """What it has of an update."""
         return (d for d in of(state, i) if d.owner == p and state.node[p].up == "yes")
 
-    def _begin(self, state: State, p: str, i: int) -> Iterable[State]:
+    def _start(self, state: State, p: str, i: int) -> Iterable[State]:
         for d in self._owned(state, p, i):
             yield from with_work(state, d, self._decided(d, right.Start(holder(p))))
 
@@ -376,7 +376,7 @@ class Steps(World[State]):
             if d.did and (after := self._decided(d, right.Complete(holder(p)))) is not None:
                 yield from with_work(state, d, attrs.evolve(after, did=False))
 
-    def _fails(self, state: State, p: str, i: int) -> Iterable[State]:
+    def _fail(self, state: State, p: str, i: int) -> Iterable[State]:
         if i in self.config.poison:
             for d in self._owned(state, p, i):
                 yield from with_work(state, d, self._decided(d, right.Fail(holder(p))))

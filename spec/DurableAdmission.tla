@@ -37,7 +37,7 @@ Silent(p) ==
     /\ UNCHANGED <<telegram, net, meta, update, work, outcome>>
 
 (* Somebody starts another process in the place of one that died, or of one that lives. *)
-Start(p) ==
+Arrive(p) ==
     /\ node[p].up = "no"
     /\ Costs(IF \E q \in Processes : Home(q) = Home(p) /\ Up(q) THEN "replace" ELSE "none")
     /\ To(p, Idle)
@@ -133,21 +133,21 @@ Next ==
     \/ \E q \in Processes, i \in Updates : HearForward(q, i)
     \/ \E q \in Processes, i \in Updates : Babble(q, i)
     \/ \E p \in Processes, i \in Updates : HearAck(p, i)
-    \/ \E p \in Processes, i \in Updates : Fail(p, i)
+    \/ \E p \in Processes, i \in Updates : Unanswered(p, i)
     \/ \E i \in Updates : Retry(i)
     \/ \E p \in Processes, i \in Updates : Resume(p, i)
     \/ \E i \in Updates : Release(i)
     \/ \E p \in Processes, i \in Updates : Take(p, i)
-    \/ \E p \in Processes, i \in Updates : Begin(p, i)
+    \/ \E p \in Processes, i \in Updates : Start(p, i)
     \/ \E p \in Processes, i \in Updates : Effect(p, i)
     \/ \E p \in Processes, i \in Updates : Complete(p, i)
-    \/ \E p \in Processes, i \in Updates : Fails(p, i)
+    \/ \E p \in Processes, i \in Updates : Fail(p, i)
     \/ \E q \in Processes, i \in Updates : Recover(q, i)
     \/ \E p \in Processes : Lead(p)
     \/ \E p \in Processes : Notice(p)
     \/ \E p \in Processes : Register(p)
     \/ \E p \in Processes : Silent(p)
-    \/ \E p \in Processes : Start(p)
+    \/ \E p \in Processes : Arrive(p)
     \/ \E p \in Processes : Crash(p)
     \/ Lose
     \/ Send
@@ -163,11 +163,11 @@ Next ==
 (* and who was displaced notices; an instance registers, and somebody starts another one where none is left.  Nobody    *)
 (* has to command or to die, and no message that was lost has to arrive.                                                *)
 Polls(p) == Poll(p) \/ Serve(p) \/ Journal(p) \/ JournalRefused(p) \/ Open(p)
-Moves(p, i) == Forward(p, i) \/ Keep(p, i) \/ HearAck(p, i) \/ Fail(p, i) \/ Resume(p, i)
-Works(p, i) == Take(p, i) \/ Begin(p, i) \/ Effect(p, i) \/ Complete(p, i) \/ Fails(p, i)
+Moves(p, i) == Forward(p, i) \/ Keep(p, i) \/ HearAck(p, i) \/ Unanswered(p, i) \/ Resume(p, i)
+Works(p, i) == Take(p, i) \/ Start(p, i) \/ Effect(p, i) \/ Complete(p, i) \/ Fail(p, i)
 Fairness ==
     /\ \A p \in Processes :
-        /\ WF_vars(Polls(p)) /\ WF_vars(Lead(p)) /\ WF_vars(Notice(p)) /\ WF_vars(Register(p)) /\ WF_vars(Start(p))
+        /\ WF_vars(Polls(p)) /\ WF_vars(Lead(p)) /\ WF_vars(Notice(p)) /\ WF_vars(Register(p)) /\ WF_vars(Arrive(p))
         /\ \A i \in Updates :
             /\ WF_vars(Moves(p, i)) /\ WF_vars(Works(p, i)) /\ WF_vars(HearForward(p, i)) /\ WF_vars(Recover(p, i))
     /\ \A i \in Updates : WF_vars(Retry(i)) /\ WF_vars(Release(i))
@@ -175,15 +175,18 @@ Fairness ==
 Spec == Init /\ [][Next]_vars /\ Fairness
 -----------------------------------------------------------------------------
 TypeOK ==
-    /\ sent \in 0..Last /\ confirmed \in 0..Last /\ offset \in 0..Last /\ opened \in BOOLEAN /\ fence \in 1..(Budget + 1)
+    /\ sent \in 0..Last /\ confirmed \in 0..Last /\ offset \in 0..Last
+    /\ opened \in BOOLEAN /\ fence \in 1..(Budget + 1)
     /\ \A p \in Processes :
-        /\ node[p].up \in {"no", "yes", "dead"} /\ node[p].epoch \in 0..fence /\ node[p].poll \in {None, Newest} \cup 0..Last
-        /\ node[p].got \in 0..Last /\ node[p].sending \subseteq Updates
+        /\ node[p].up \in {"no", "yes", "dead"} /\ node[p].epoch \in 0..fence
+        /\ node[p].poll \in {None, Newest} \cup 0..Last /\ node[p].got \in 0..Last /\ node[p].sending \subseteq Updates
         /\ node[p].reg \in BOOLEAN /\ node[p].skips \in BOOLEAN
-    /\ update \in [Updates -> [phase : {"absent", "journaled", "forwarding", "waiting", "delivered", "skipped", "discarded"},
+    /\ update \in [Updates -> [phase : {"absent", "journaled", "forwarding", "waiting", "delivered", "skipped",
+                                        "discarded"},
                                binding : {"none", "A", "B"}]]
     /\ \A d \in work :
-        /\ d.phase = (CASE d.receipt = "done" -> "settled" [] d.receipt = "discarded" -> "discarded" [] OTHER -> "journaled")
+        /\ d.phase = (CASE d.receipt = "done" -> "settled" [] d.receipt = "discarded" -> "discarded"
+                         [] OTHER -> "journaled")
         /\ d.receipt \in {"pending", "queued", "started", "interrupted", "failed", "done", "discarded"}
         /\ (d.owner \in Processes) = (d.receipt \in {"queued", "started"})
     /\ effects \in [Updates -> 0..2] /\ unwanted \subseteq Updates /\ budget \in 0..Budget

@@ -67,12 +67,13 @@ Babble(q, i) ==
             net' = (net \ {m}) \cup reply
     /\ UNCHANGED <<telegram, node, meta, update, work, outcome>>
 -----------------------------------------------------------------------------
-(* A worker: take, begin, the effect, complete; each of them is a step, and it may die between any two. *)
+(* A worker: take, start, the effect, complete; each of them is a step, and it may die between any two. *)
 Put(d, after) == work' = (work \ {d}) \cup {after}
 Owned(p, i, receipt) == {d \in work : Up(p) /\ d.i = i /\ d.owner = p /\ d.receipt = receipt}
 
 (* What fails, for whatever reason, stops nothing that comes after it. *)
-Passes(d) == Permit("poison_passes", TRUE) \/ \A e \in work : e.at = d.at /\ e.i < d.i => e.receipt \in {"done", "discarded"}
+Passes(d) ==
+    Permit("poison_passes", TRUE) \/ \A e \in work : e.at = d.at /\ e.i < d.i => e.receipt \in {"done", "discarded"}
 
 Take(p, i) ==
     /\ Up(p)
@@ -81,7 +82,7 @@ Take(p, i) ==
         /\ Put(d, [d EXCEPT !.receipt = "queued", !.owner = p])
     /\ UNCHANGED <<telegram, node, net, meta, update, outcome, budget>>
 
-Begin(p, i) ==
+Start(p, i) ==
     /\ \E d \in Owned(p, i, "queued") :
         Put(d, [d EXCEPT !.receipt = "started", !.tries = IF i \in Poison THEN @ + 1 ELSE @])
     /\ UNCHANGED <<telegram, node, net, meta, update, outcome, budget>>
@@ -101,7 +102,7 @@ Complete(p, i) ==
         /\ Put(d, [d EXCEPT !.receipt = "done", !.phase = "settled", !.owner = "none", !.did = FALSE])
     /\ UNCHANGED <<telegram, node, net, meta, update, outcome, budget>>
 
-Fails(p, i) ==
+Fail(p, i) ==
     /\ i \in Poison
     /\ \E d \in Owned(p, i, "started") :
         Put(d, [d EXCEPT !.receipt = IF d.tries < Limit THEN "pending" ELSE "failed", !.owner = "none"])

@@ -66,8 +66,8 @@ EpochCurrent(p) == Guard("epoch_current", node[p].epoch = fence)
 (* Durable first: a negative offset would make Telegram forget all but the newest update. *)
 Negative(p, o) == node[p].got = 0 /\ o = Newest /\ Guard("never_negative", FALSE)
 
-(* Durable first: what a poll lets Telegram forget has been journaled.  A leader that was displaced reads the same rows, *)
-(* so that its poll confirms nothing else.                                                                              *)
+(* Durable first: what a poll lets Telegram forget has been journaled.  A leader that was displaced reads the same     *)
+(* rows, so that its poll confirms nothing else.                                                                       *)
 Poll(p) ==
     /\ Leads(p) /\ node[p].poll = None
     /\ \E o \in {offset, node[p].got, Newest} :
@@ -139,7 +139,8 @@ Sent(p, i, b) ==
     LET Plain(q) == Message("forward", q, node[p].epoch, i, b, 0)
     IN  UNION {{<<"none", Plain(q)>>, <<"odd", [Plain(q) EXCEPT !.g = 1]>>, <<"forged", [Plain(q) EXCEPT !.body = 2]>>,
                 <<"moved", [Plain(q) EXCEPT !.pos = 1]>>} : q \in Routed(p, b)}
-        \cup (IF Routed(p, b) = {} THEN {} ELSE {<<"astray", Plain(q)>> : q \in {r \in Processes : Up(r) /\ Home(r) # b}})
+        \cup (IF Routed(p, b) = {} THEN {}
+              ELSE {<<"astray", Plain(q)>> : q \in {r \in Processes : Up(r) /\ Home(r) # b}})
 
 Forward(p, i) ==
     /\ Ready(p, i)
@@ -183,7 +184,7 @@ HearAck(p, i) ==
 
 (* No answer: because none comes, or it comes too late. *)
 Underway(p, i) == {m \in net : m.epoch = node[p].epoch /\ m.i = i}
-Fail(p, i) ==
+Unanswered(p, i) ==
     /\ Leads(p) /\ i \in node[p].sending
     /\ Costs(IF Underway(p, i) = {} THEN "none" ELSE "late")
     /\ net' = net \ {m \in Underway(p, i) : m.kind = "ack"}

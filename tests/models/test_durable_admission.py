@@ -30,7 +30,7 @@ STORIES = {
     "an old answer": ("above_offset", ONCE, "alone", ["Effect", "Forget", "Journal", "Keep", "Effect"]),
     "no bound": ("has_room", "Bounded_I23", "alone", ["Keep", "Journal", "Keep"]),
     "dropped, since nobody was there (L21)": ("waits_for_instance", "NothingLost", "once", ["Journal", "Drop"]),
-    "two bindings (annex D)": ("binding_sticks", ONCE, "move", ["HearForward", "Fail", "Move", "Keep", "Effect"]),
+    "two bindings (annex D)": ("binding_sticks", ONCE, "move", ["HearForward", "Unanswered", "Move", "Keep", "Effect"]),
     "taken from who has it": ("not_admitted", ONCE, "move", ["Effect", "Crash", "Release", "Keep", "Effect"]),
     "a refusal settles (M13d)": ("says_yes", "ExactReceipt_I13", "once", ["Forward", "Babble", "HearAck"]),
     "a friendly answer settles (M13b)": (
@@ -59,18 +59,18 @@ STORIES = {
         ["HearForward", "Effect", "Trim", "HearForward", "Effect"],
     ),
     "no tombstone (M15, L9)": ("replays_end", ONCE, "channel", ["Effect", "Trim", "HearForward", "Effect"]),
-    "safe, and nobody has it": ("same_body", "NothingLost", "channel", ["HearForward", "Fail", "HearForward"]),
+    "safe, and nobody has it": ("same_body", "NothingLost", "channel", ["HearForward", "Unanswered", "HearForward"]),
     "another position (M16, L8)": (
         "position_left_out",
         "Admittable_I16",
         "channel",
-        ["HearForward", "Fail", "HearForward"],
+        ["HearForward", "Unanswered", "HearForward"],
     ),
     "in another's thread (M17)": ("own_binding", "OwnBinding_I17", "once", ["Forward", "HearForward", "Take"]),
     "not written down before": ("started_first", ONCE, "crash", ["Effect", "Crash", "Recover", "Effect"]),
     "taken from the living (M22)": ("owner_proven_dead", "RecoveryNeedsProof_I22", "once", ["Take", "Recover"]),
     "repeated by nobody": ("a_person_asks", ONCE, "crash", ["Effect", "Crash", "Recover", "Redo", "Effect"]),
-    "stopped by another's poison (B74)": ("poison_passes", "PoisonPasses_V5", "poison", ["Fails", "Fails"]),
+    "stopped by another's poison (B74)": ("poison_passes", "PoisonPasses_V5", "poison", ["Fail", "Fail"]),
     "never tried again": ("retries_go_on", "EventuallyExecutedOrInterrupted_V4", "once", ["Unserved"]),
     "an attempt without a leader": (
         "attempts_end",
@@ -145,7 +145,7 @@ def test_the_poll_of_a_displaced_leader_costs_a_conflict_at_most() -> None:
 
 def test_a_displaced_leader_moves_no_update() -> None:
     """Nor does its late answer."""
-    leaders = ("Forward", "Unserved", "Keep", "HearAck", "Fail", "Resume")
+    leaders = ("Forward", "Unserved", "Keep", "HearAck", "Unanswered", "Resume")
     late = [(b, a) for b, (p, *_), a in steps("leaders", *leaders) if not current(b, str(p))]
 
     assert late
