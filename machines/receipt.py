@@ -75,7 +75,7 @@ class ReceiptChart(StateMachine):
     offer_to = queued.to(
         queued, cond=["process_owns", "acquisition_is_current", "to_another_process", "one_offer"], on="freeze"
     ) | queued.to(queued, cond=["process_owns", "acquisition_is_current", "same_offer"], on="say_whose")
-    accept = queued.to(queued, cond=["offer_is_that", "recipient_is_me", "donor_owns"], on="hand_over") | queued.to(
+    accept = queued.to(queued, cond=["recipient_is_me", "donor_owns", "offer_is_that"], on="hand_over") | queued.to(
         queued, cond=["accepted_before"], on="say_whose"
     )
     cancel = queued.to(queued, cond=["process_owns", "acquisition_is_current", "offer_still_open"], on="thaw")
