@@ -13,7 +13,7 @@ from tenure.adapters.bus.messages.json_values import BadJson, Json, load, plain
 from tenure.adapters.errors import TenureError
 from tenure.adapters.journal.journal import Journal
 from tenure.adapters.journal.ownership import About
-from tenure.adapters.journal.rows import ReceiptRow, UpdateRow
+from tenure.adapters.journal.rows import DeliveryRow, ReceiptRow, UpdateRow
 from tenure.adapters.journal.threaded import ThreadedJournal
 from tenure.adapters.journal.updates import Appended, Conflict, Incoming, NoRoom
 from tenure.adapters.work.forwarding import OTHER, Outcome, Outgoing
@@ -198,22 +198,21 @@ class JournalReceipts:
         return tuple(held(row) for row in rows if row.data.offer is None)
 
     async def start(self, held: Held) -> Item | None:
-        answer = await self._journal.call(lambda j: j.start(held.receipt_id, held.holder))
-        row = await self._journal.call(lambda j: j.receipt(held.receipt_id))
-        begun = row is not None and row.phase == "started" and row.data.owner == held.holder
-        if not begun or row is None:  # refused; else it was begun by a call whose answer was lost
-            if isinstance(answer, Refused):
-                self._on_refused(held.receipt_id, in_words(answer))
+        def begin(journal: Journal) -> tuple[int, tuple[DeliveryRow, ...]] | Refused:
+            answer = journal.start(held.receipt_id, held.holder)
+            row = journal.receipt(held.receipt_id)
+            if row is not None and row.phase == "started" and row.data.owner == held.holder:
+                # Begun now, or by a call whose answer was lost.
+                return row.data.attempts, journal.deliveries_of(held.receipt_id)
+            return answer if isinstance(answer, Refused) else Refused("start", "absent", ())
+
+        found = await self._journal.call(begin)
+        if isinstance(found, Refused):
+            self._on_refused(held.receipt_id, in_words(found))
             return None
-        deliveries = await self._journal.call(lambda j: j.deliveries_of(held.receipt_id))
-        return Item(
-            held.receipt_id,
-            held.kind,
-            tuple(_json(delivery.raw) for delivery in deliveries),
-            held.binding,
-            str(held.holder.acquisition),
-            row.data.attempts,
-        )
+        attempt, deliveries = found
+        updates = tuple(_json(delivery.raw) for delivery in deliveries)
+        return Item(held.receipt_id, held.kind, updates, held.binding, str(held.holder.acquisition), attempt)
 
     async def complete(self, held: Held) -> None:
         self._told(held, await self._journal.call(lambda j: j.complete(held.receipt_id, held.holder)))

@@ -9,7 +9,8 @@
 
 It is a member of the fleet (`tenure.adapters.fleet.member`). Where it leads it polls the source, journals what comes,
 and brings each update to the instance whose thread it is in; leading or not, it executes what is its own, one item
-after the other. All processes of a profile share one journal, beside the owner registry.
+after the other, and hands over what belongs elsewhere. All processes of a profile share one journal, beside the owner
+registry.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ import attrs
 
 from tenure.adapters.awaiting import heard, to_its_end
 from tenure.adapters.bus.messages.envelopes import Ack, Forward
+from tenure.adapters.bus.messages.envelopes_handoff import FollowerOfferQueueHandoff, LeaderOfferQueueHandoff, Staged
 from tenure.adapters.errors import TenureError
 from tenure.adapters.files.directory import AgentDirectory, registry_key, require_directory
 from tenure.adapters.files.host import real_ports
@@ -31,9 +33,13 @@ from tenure.adapters.files.process_state import ProcessState
 from tenure.adapters.files.timings import DEFAULT, Timings
 from tenure.adapters.fleet.asking import NoAck
 from tenure.adapters.fleet.identities import RequestIds
+from tenure.adapters.fleet.leader.requests import Route
 from tenure.adapters.fleet.member import Member
 from tenure.adapters.fleet.roles import Following, Leading, MemberStatistics, Role
 from tenure.adapters.fleet.threads.provisioning import Provisioning
+from tenure.adapters.handoff.handoff import Handoff
+from tenure.adapters.handoff.journal import JournalHandoffs
+from tenure.adapters.handoff.moving import MoveCounts
 from tenure.adapters.journal.capacity import Limits
 from tenure.adapters.journal.errors import JournalBusy
 from tenure.adapters.journal.journal import Journal
@@ -67,6 +73,7 @@ class WorkplaceStatistics:
     forwarded: ForwardCounts
     admitted: IntakeCounts
     worked: WorkCounts
+    moved: MoveCounts
     held: int
     """Items that are taken and not begun."""
     trouble: str
@@ -115,6 +122,8 @@ class Workplace:
             run=self._lead,
             prepare=self._prepare,
             deliver=self._deliver,
+            accept=self._accept,
+            pass_on=self._pass_on,
             provisioning=provisioning,
             on_role=self._role,
             on_available=on_available,
@@ -135,7 +144,9 @@ class Workplace:
         self._intake: Intake | None = None
         self._poller: Poller | None = None
         self._forwarder: Forwarder | None = None
+        self._handoff: Handoff | None = None
         self._working: asyncio.Task[None] | None = None
+        self._moving: asyncio.Task[None] | None = None
         self._served: list[str] = []
         """The bindings that this process has served, the newest first."""
 
@@ -150,8 +161,9 @@ class Workplace:
         """Wait until this process has left the fleet. Raises what has ended its work, if that was no leaving."""
         self._entered()
         await self.member.until_left()
-        if self._working is not None and self._working.done() and not self._working.cancelled():
-            self._working.result()
+        for task in (self._working, self._moving):
+            if task is not None and task.done() and not task.cancelled():
+                task.result()
 
     async def leave(self, *, goodbye: bool = False) -> str:
         """Leave the fleet; see `Member.leave`. What runs goes on until this is exited."""
@@ -183,6 +195,7 @@ class Workplace:
             attrs.evolve(self._forwarded),
             attrs.evolve(self._admitted),
             attrs.evolve(self._worked),
+            MoveCounts() if self._handoff is None else attrs.evolve(self._handoff.counts),
             len(self.items),
             self.trouble,
         )
@@ -210,12 +223,24 @@ class Workplace:
                 on_admitted=self._worker.signal,
                 counts=self._admitted,
             )
+            self._handoff = Handoff(
+                ports,
+                self.timings,
+                JournalHandoffs(journal, self.key, self.me),
+                self.items,
+                self.member.identity,
+                party=lambda: self.me,
+                serves=lambda: self._working is not None and not self._working.done(),
+            )
+            self._handoff.bind(self.member.leader, self.member.follower)
             await self.member.__aenter__()
         except BaseException:
             await journal.close()
             raise
         self._working = asyncio.ensure_future(self._worker.run())
-        self._working.add_done_callback(self._stopped)
+        self._moving = asyncio.ensure_future(self._handoff.run())
+        for task in (self._working, self._moving):
+            task.add_done_callback(self._stopped)
         return self
 
     async def __aexit__(
@@ -227,12 +252,13 @@ class Workplace:
         await to_its_end(ending)
 
     async def _end(self) -> None:
+        journal = self._open
+        await _ended(self._moving)  # what is being offered is withdrawn while the others can be told
         await self.member.__aexit__(None, None, None)
-        working, journal = self._working, self._open
+        if self._handoff is not None:
+            await self._handoff.close()
         try:
-            if working is not None:
-                working.cancel()
-                await asyncio.wait([working])
+            await _ended(self._working)
             if self._receipts is not None:
                 await self._receipts.leave()
         except TenureError as error:
@@ -241,9 +267,9 @@ class Workplace:
             if journal is not None:
                 await journal.close()
 
-    def _stopped(self, working: asyncio.Task[None]) -> None:
-        """The worker has ended. By itself it does so only for a fault: then this process does no work, and leaves."""
-        if working.cancelled() or (error := working.exception()) is None:
+    def _stopped(self, task: asyncio.Task[None]) -> None:
+        """The worker or the mover has ended. By itself it does so only for a fault: then this process leaves."""
+        if task.cancelled() or (error := task.exception()) is None:
             return
         tell(self.ports, "work", "fault", error=f"{type(error).__name__}: {error}")
         leaving = asyncio.ensure_future(self.member.leave())
@@ -303,6 +329,8 @@ class Workplace:
     def _rerouted(self) -> None:
         if self._forwarder is not None:
             self._forwarder.rerouted()
+        if self._handoff is not None:
+            self._handoff.signal()
 
     # -- news ---------------------------------------------------------------------------------------------------------
 
@@ -328,6 +356,14 @@ class Workplace:
         assert self._intake is not None, "nobody registers before the journal is open"
         await self._intake.deliver(request)
 
+    async def _accept(self, offer: LeaderOfferQueueHandoff) -> Staged:
+        assert self._handoff is not None, "nobody registers before the journal is open"
+        return await self._handoff.accept(offer)
+
+    async def _pass_on(self, offer: FollowerOfferQueueHandoff, donor: Route, left_ms: float) -> Ack:
+        assert self._handoff is not None, "nobody leads before the journal is open"
+        return await self._handoff.pass_on(offer, donor, left_ms)
+
     def _signal(self) -> None:
         if self._worker is not None:
             self._worker.signal()
@@ -342,6 +378,13 @@ class Workplace:
     def _entered(self) -> None:
         if self._working is None:
             raise TenureError(_ENTER)
+
+
+async def _ended(task: asyncio.Task[None] | None) -> None:
+    """Cancel it, and wait until it has ended."""
+    if task is not None:
+        task.cancel()
+        await asyncio.wait([task])
 
 
 async def _patiently(call: Callable[[], Awaitable[T]]) -> T:

@@ -121,3 +121,10 @@ def settled(town: Town) -> dict[int, str]:
     with town.journal() as journal:
         listing = journal.listing()
         return {row.first_update: row.phase for row in listing.receipts}
+
+
+def answered(town: Town, receipt: str) -> bool:
+    """Whether what a person asked for has been answered."""
+    with town.journal() as journal:
+        move = journal.move_of(receipt)
+        return move is not None and move.outcome is not None

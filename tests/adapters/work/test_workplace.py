@@ -11,7 +11,7 @@ from tenure.adapters.errors import TenureError
 from tenure.adapters.journal.identity import identity_of_token
 from tenure.adapters.work.items import Item
 from tests.adapters.fleet.fleet_room import run, until
-from tests.adapters.work.place_room import Place, Town, settled
+from tests.adapters.work.place_room import Place, Town, answered, settled
 from tests.adapters.work.work_room import MemorySource, message
 
 
@@ -119,6 +119,44 @@ def test_who_leaves_gives_back_what_it_has_not_begun(town: Town) -> None:
             await until(lambda: settled(town) == {1: "interrupted"})  # the leader has taken what nobody serves any more
             assert town.executed == [(102, 1), (101, 2)]
             assert first.work.statistics().worked.recovered == 1
+
+    run(story())
+
+
+def test_a_person_has_an_item_moved(town: Town) -> None:
+    """From a follower to another, and on to the leader; the busy one begins nothing of it."""
+
+    async def story() -> None:
+        gate = asyncio.Event()
+
+        async def waits(item: Item) -> None:
+            await gate.wait()
+
+        async with town:
+            first = await town.works(101)
+            second, third = await town.works(102, waits), await town.works(103, waits)
+            await town.opens()
+            third.push(1)
+            second.push(2, 3, 4)
+            await town.has_executed(1, 2)
+            await until(lambda: settled(town) == {1: "started", 2: "started", 3: "queued", 4: "queued"})
+            await until(lambda: len(second.work.items) == 2)
+            receipts = {held.first_update: held.receipt_id for held in second.work.items}
+            with town.journal() as journal:
+                journal.ask_move(receipts[3], third.work.me.instance)
+                journal.ask_move(receipts[4], first.work.me.instance)
+            await town.has_executed(4)
+            assert town.updates_of(101) == [4]
+            await until(lambda: [held.first_update for held in third.work.items] == [3])
+            await until(lambda: answered(town, receipts[3]))
+            with town.journal() as journal:
+                journal.ask_move(receipts[3], first.work.me.instance)
+            await town.has_executed(3)
+            assert town.updates_of(101) == [4, 3]
+            assert second.work.statistics().moved.moved == 2
+            gate.set()
+            await until(lambda: settled(town) == {})
+            assert sorted(town.updates) == [1, 2, 3, 4]
 
     run(story())
 
