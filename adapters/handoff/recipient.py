@@ -151,13 +151,11 @@ class Recipient:
         answer = await self._journal.accept(receipt, me, order.handoff, order.donor)
         if isinstance(answer, Accepted | Same):
             return own.AcceptedInJournal(answer.holder), why
-        guards = ", ".join(answer.guards) if isinstance(answer, Refused) else ""
-        return own.AcceptRefused(), f"the journal refuses that it is accepted ({guards or 'it is not offered'})"
+        said = ", ".join(answer.guards) or answer.phase if isinstance(answer, Refused) else "no acceptance"
+        return own.AcceptRefused(), f"it is not offered to this process, or no longer ({said})"
 
     async def _published(self, receipt: AdmissionReceipt, holder: Holder) -> tuple[own.Happening, str]:
         """It is in the queue here, if a worker is still there to begin it. One that has begun by now needs no place."""
-        if not self._serves():
-            return own.CheckFailed(), "its worker has gone; the item is given back"
         try:
             row = await self._journal.look(receipt.receipt_id)
         except TenureError as error:

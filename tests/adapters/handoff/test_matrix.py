@@ -199,6 +199,7 @@ def test_F3_a_request_that_comes_late_finds_no_offer(tmp_path: Path) -> None:
             hold.set()
             await until(lambda: other.between.answers)
             assert not other.between.answers[0]["ok"]
+            assert "it is not offered to this process, or no longer (" in other.between.answers[0]["message"]
             assert [] == other.holds_now
             assert "50:1" == await owner_of(lead, receipt)
             await settled_once(receipt, lead, other)
@@ -422,6 +423,7 @@ def test_F14_two_requests_at_once_accept_once(tmp_path: Path) -> None:
             answer = await second
             assert answer["ok"]
             assert other.between.answers[0]["result"] == answer["result"]
+            assert 1 == other.journal.calls.count("accept")
             assert ([], [receipt]) == (lead.holds_now, other.holds_now)
             await settled_once(receipt, lead, other)
 

@@ -75,6 +75,27 @@ def test_a_journal_that_fails_is_asked_again(tmp_path: Path, call: str) -> None:
     run(story())
 
 
+def test_F12_a_registration_that_ends_before_the_acceptance_is_none(tmp_path: Path) -> None:
+    """The offer was admitted under it; by the time that the journal would be asked another one is held."""
+
+    async def story() -> None:
+        async with Town(tmp_path) as town:
+            lead, other, receipt = await pair(town)
+            assert other.hand is not None
+            gate = asyncio.Event()
+            other.journal.faults["key"] = [Fault(gate=gate)]
+            passing = asyncio.ensure_future(lead.handoff.reconcile())
+            await until(lambda: other.journal.waiting)
+            other.hand.follower.leave()
+            await other.registers(town.lead)
+            gate.set()
+            await passing
+            assert ([receipt], []) == (lead.holds_now, other.holds_now)
+            assert "accept" not in other.journal.calls
+
+    run(story())
+
+
 def test_who_ends_asks_the_journal_once(tmp_path: Path) -> None:
     """What it could not find out is found by whoever comes next: the row says whose it is."""
 
