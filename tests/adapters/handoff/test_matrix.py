@@ -650,6 +650,26 @@ def test_S24_a_busy_recipient_is_waited_for(tmp_path: Path) -> None:
     run(story())
 
 
+def test_L11_the_leader_answers_before_the_donor_loses_patience(tmp_path: Path) -> None:
+    """A recipient that hangs: the donor is told so, in words, by who had waited for it."""
+
+    async def story() -> None:
+        async with Town(tmp_path, attrs.evolve(FAST, handoff_timeout_ms=1500, relay_margin_ms=1300.0)) as town:
+            await town.leads()
+            donor, other = await town.follows(101), await town.follows(102)
+            receipt = (await donor.holds(5, other.thread)).receipt_id
+            gate = asyncio.Event()
+            other.journal.faults["accept"] = [Fault(gate=gate)]
+            await donor.handoff.reconcile()
+            (note,) = town.notes.said("handoff", "kept")
+            assert "the follower did not answer" in str(note["why"])
+            assert [receipt] == donor.holds_now
+            gate.set()
+            await settled_once(receipt, donor, other)
+
+    run(story())
+
+
 def test_an_offer_that_nobody_waits_for_any_more_is_withdrawn(tmp_path: Path) -> None:
     """As after a call of the journal whose end nobody has seen: the row is the donor's again."""
 
