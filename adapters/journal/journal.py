@@ -382,6 +382,11 @@ class Journal:
         whose time has not come."""
         return self._store.read(lambda t: looking.outgoing(t, after, limit, all_of_them))
 
+    def unbrought(self, after: int, limit: int, *, unserved: bool) -> tuple[UpdateRow, ...]:
+        """Updates above `after` that are to be brought to somebody and are not on their way, whether their time has
+        come or not, the oldest first; those that nobody is registered for only with `unserved`."""
+        return self._store.read(lambda t: looking.unbrought(t, after, limit, unserved))
+
     def retry_in(self) -> int | None:
         """In how many ms the time of the next waiting update comes that has not come; None: there is none."""
         return self._store.read(lambda t: _until(t, looking.next_retry_ms(t)))

@@ -27,6 +27,7 @@ from tenure.adapters.journal.rows import (
 from tenure.adapters.journal.servers import leading, served_by, servers, vacancies
 from tenure.adapters.journal.settling import deliveries_of
 from tenure.adapters.journal.transaction import Meta, Transaction
+from tenure.machines.forwarding_messages import UNSERVED
 from tenure.machines.receipt_messages import Party
 
 PAGE: Final = 10_000
@@ -45,6 +46,10 @@ _NEXT: Final = "SELECT min(not_before) FROM receipts WHERE phase = 'pending' AND
 _IN_PHASE: Final = (
     f"SELECT {UPDATE_COLUMNS} FROM updates WHERE settled_at IS NULL AND phase = ? AND update_id > ?"
     " ORDER BY update_id LIMIT ?"
+)
+_SERVED: Final = (
+    f"SELECT {UPDATE_COLUMNS} FROM updates WHERE settled_at IS NULL AND phase = 'waiting' AND failure <> ?"
+    " AND update_id > ? ORDER BY update_id LIMIT ?"
 )
 _DUE: Final = (
     f"SELECT {UPDATE_COLUMNS} FROM updates WHERE phase = 'waiting' AND next_at <= ? AND update_id > ?"
@@ -108,6 +113,17 @@ def outgoing(transaction: Transaction, after: int, limit: int, all_of_them: bool
         found += transaction.read(_IN_PHASE, ("waiting", after, limit))
     else:
         found += transaction.read(_DUE, (transaction.now_ms, after, limit))
+    return tuple(sorted(map(update_row, found), key=lambda row: row.data.update)[:limit])
+
+
+def unbrought(transaction: Transaction, after: int, limit: int, unserved: bool) -> tuple[UpdateRow, ...]:
+    """The updates above `after` that are to be brought to somebody and are not on their way, whether their time has
+    come or not, the oldest first; those that nobody is registered for only with `unserved`."""
+    found = list(transaction.read(_IN_PHASE, ("journaled", after, limit)))
+    if unserved:
+        found += transaction.read(_IN_PHASE, ("waiting", after, limit))
+    else:
+        found += transaction.read(_SERVED, (UNSERVED, after, limit))
     return tuple(sorted(map(update_row, found), key=lambda row: row.data.update)[:limit])
 
 

@@ -37,6 +37,8 @@ PAGE: Final = 100
 """So many updates are looked at at once."""
 LOADED: Final = 500
 """So many are on their way, or about to be, at most."""
+ALL_EVERY: Final = 10
+"""In so many looks without news, one is at everything."""
 SUSPECT: Final = 3
 """From this failed attempt on it may be the update that is the matter: those behind it go on."""
 OTHER: Final = "update"
@@ -49,13 +51,14 @@ SendTo = Callable[[Forward], Awaitable[Ack | NoAck]]
 @attrs.frozen
 class Outgoing:
     """An update that is to be brought to somebody. `binding`: whom it is bound to, from the first attempt on;
-    `failure`: why it waits, None where it does not."""
+    `failure`: why it waits, None where it does not; `due`: it does not, or its time has come."""
 
     update_id: int
     body: Json
     binding: str | None = None
     attempts: int = 0
     failure: Failure | None = None
+    due: bool = True
 
 
 @attrs.frozen
@@ -75,9 +78,9 @@ class Outbox(Protocol):
         """What was being sent, by whoever led before or in an attempt that was given up here, is to be sent again;
         besides those ids, which are on their way."""
 
-    async def outgoing(self, after: int, limit: int, *, all_of_them: bool) -> tuple[Outgoing, ...]:
-        """Updates with ids above `after` that are to be brought to somebody now, in order; with `all_of_them` also
-        those whose time has not come."""
+    async def outgoing(self, after: int, limit: int, *, unserved: bool) -> tuple[Outgoing, ...]:
+        """Updates with ids above `after` that are to be brought to somebody and are not on their way, in order; also
+        those whose time has not come, and with `unserved` those that nobody is registered for."""
 
     async def due_in(self) -> int | None:
         """In how many ms the time comes of the next one whose time has not come; None: there is none."""
@@ -155,7 +158,8 @@ class Forwarder:
         self._on_kept = on_kept
         self._ports = ports
         self._news = asyncio.Event()
-        self._all = True
+        self._all_at = 0.0
+        """When those that nobody is registered for are looked at again: others may have released them."""
         self._lanes: dict[str, Lane] = {}
         self._under_way: set[int] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -168,8 +172,10 @@ class Forwarder:
         self._news.set()
 
     def rerouted(self) -> None:
-        """Somebody has registered, or has gone: what nobody was registered for is looked at again."""
-        self._all = True
+        """Somebody has registered, or has gone: everything is looked at again."""
+        for lane in self._lanes.values():
+            lane.until = 0.0
+        self._all_at = 0.0
         self._news.set()
 
     async def run(self) -> None:
@@ -201,24 +207,24 @@ class Forwarder:
                 if self._given_up:
                     await self._outbox.resume(frozenset(self._under_way))
                     self._given_up = False
-                everything, self._all = self._all, False
-                await self._pass(everything)
+                unserved = self._time() >= self._all_at
+                if unserved:
+                    self._all_at = self._time() + self._timings.reconcile_ms * ALL_EVERY / 1000
+                await self._pass(unserved)
                 due = await self._outbox.due_in()
                 wait_ms = wait_ms if due is None else min(wait_ms, max(due, 1))
             except TenureError as error:
                 self._troubled(error)
-                self._all = True
+                self._all_at = 0.0
             with suppress(TimeoutError):
                 async with asyncio.timeout(wait_ms / 1000):
                     await self._news.wait()
 
-    async def _pass(self, everything: bool) -> None:
+    async def _pass(self, unserved: bool) -> None:
         """Look at everything that is to be brought to somebody, once."""
         after = -1
         in_a_row = 0
-        while len(self._under_way) < LOADED and (
-            page := await self._outbox.outgoing(after, PAGE, all_of_them=everything)
-        ):
+        while len(self._under_way) < LOADED and (page := await self._outbox.outgoing(after, PAGE, unserved=unserved)):
             after = page[-1].update_id
             for update in page:
                 if update.update_id in self._under_way:
@@ -240,7 +246,8 @@ class Forwarder:
                 self.counts.kept += 1
                 self._on_kept()
         elif whose is not None and whose.route is not None and place is not None:
-            self._queue(whose.binding, update, place)
+            if update.due or update.attempts < SUSPECT:  # else those behind it go on without it
+                self._queue(whose.binding, update, place)
         elif update.failure is None:  # one that waits goes on waiting
             await self._nobody(update)
 

@@ -90,9 +90,10 @@ def _incoming(update: Json) -> Incoming:
 
 
 class JournalOutbox:
-    """What a forwarder needs of it, under one epoch."""
+    """What a forwarder needs of it, under one epoch. `now_ms`: the wall clock."""
 
-    def __init__(self, journal: ThreadedJournal, me: Party, epoch: int) -> None:
+    def __init__(self, journal: ThreadedJournal, me: Party, epoch: int, now_ms: Callable[[], int]) -> None:
+        self._now_ms = now_ms
         self._journal = journal
         self._me = me.instance
         self._epoch = epoch
@@ -103,11 +104,10 @@ class JournalOutbox:
             if isinstance(found, Refused) or not found:
                 return
 
-    async def outgoing(self, after: int, limit: int, *, all_of_them: bool) -> tuple[Outgoing, ...]:
-        def look_up(rows: tuple[UpdateRow, ...]) -> tuple[Outgoing, ...]:
-            return tuple(map(_outgoing, rows))
-
-        return await self._journal.call(lambda j: look_up(j.outgoing(after, limit, all_of_them=all_of_them)))
+    async def outgoing(self, after: int, limit: int, *, unserved: bool) -> tuple[Outgoing, ...]:
+        rows = await self._journal.call(lambda j: j.unbrought(after, limit, unserved=unserved))
+        now = self._now_ms()
+        return tuple(_outgoing(row, now) for row in rows)
 
     async def due_in(self) -> int | None:
         return await self._journal.call(lambda j: j.retry_in())
@@ -142,9 +142,9 @@ class JournalOutbox:
         return _outcome(await self._journal.call(lambda j: j.failed(update.update_id, self._epoch, why, self._me)))
 
 
-def _outgoing(row: UpdateRow) -> Outgoing:
-    data = row.data
-    return Outgoing(data.update, _json(row.raw), data.binding, data.attempts, data.failure)
+def _outgoing(row: UpdateRow, now: int) -> Outgoing:
+    data, due = row.data, row.next_at is None or row.next_at <= now
+    return Outgoing(data.update, _json(row.raw), data.binding, data.attempts, data.failure, due)
 
 
 def _about(place: Address | None) -> About:

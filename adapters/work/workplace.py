@@ -287,7 +287,7 @@ class Workplace:
     async def _lead(self, epoch: int) -> None:
         """Poll and forward, until it is cancelled or one of both ends."""
         self._forwarder = Forwarder(
-            JournalOutbox(self.journal, self.me, epoch),
+            JournalOutbox(self.journal, self.me, epoch, self.ports.clock.wall_ms),
             fleet=self._fleet,
             send=self._send,
             timings=self.timings,

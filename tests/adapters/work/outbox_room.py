@@ -71,14 +71,19 @@ class MemoryOutbox:
             if row.phase == "forwarding" and number not in besides:
                 self._tell("resume", number, own.Resume(self.epoch, self.fence))
 
-    async def outgoing(self, after: int, limit: int, *, all_of_them: bool) -> tuple[Outgoing, ...]:
+    async def outgoing(self, after: int, limit: int, *, unserved: bool) -> tuple[Outgoing, ...]:
         found = []
         for number, row in sorted(self.rows.items()):
-            waits = row.phase == "waiting" and (all_of_them or row.due <= self._now())
-            if number > after and (row.phase == "journaled" or waits):
-                data = row.data
-                found.append(Outgoing(number, row.body, data.binding, data.attempts, data.failure))
+            if number > after and (
+                row.phase == "journaled" or (row.phase == "waiting" and self._looked_at(row, unserved))
+            ):
+                data, due = row.data, row.phase == "journaled" or row.due <= self._now()
+                found.append(Outgoing(number, row.body, data.binding, data.attempts, data.failure, due))
         return tuple(found[:limit])
+
+    def _looked_at(self, row: Row, unserved: bool) -> bool:
+        waits = row.phase == "waiting" and (unserved or row.data.failure != own.UNSERVED)
+        return row.phase == "journaled" or waits
 
     async def due_in(self) -> int | None:
         later = [
