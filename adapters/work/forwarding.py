@@ -9,13 +9,14 @@ binding of this very process is delivered in the same transaction; everything el
 time for each binding, in the order of the ids, and is over only with the receipt of exactly that delivery. What nobody
 is registered for waits, and is looked at again when the routes change (L21).
 
-What failed keeps its place: those behind it for the same binding wait with it, until it has failed so often that it may
-be the update and not the way to the instance that is the matter (V5).
+What failed keeps its place: those behind it for the same binding wait with it, until it was refused so often that it
+may be the update that is the matter, and not the way to the instance (V5).
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from typing import Final, Protocol
@@ -40,7 +41,7 @@ LOADED: Final = 500
 ALL_EVERY: Final = 10
 """In so many looks without news, one is at everything."""
 SUSPECT: Final = 3
-"""From this failed attempt on it may be the update that is the matter: those behind it go on."""
+"""From this refusal on it may be the update that is the matter: those behind it go on."""
 OTHER: Final = "update"
 """The kind of what is forwarded to nobody: it is the leader's."""
 
@@ -126,6 +127,8 @@ class Lane:
 
     waiting: list[tuple[Outgoing, Address]] = attrs.field(factory=list)
     runs: bool = False
+    failures: int = 0
+    """In a row, since somebody registered for it."""
     until: float = 0.0
     """Not before this time of the loop is anything sent: what comes first has failed."""
 
@@ -162,6 +165,8 @@ class Forwarder:
         """When those that nobody is registered for are looked at again: others may have released them."""
         self._lanes: dict[str, Lane] = {}
         self._under_way: set[int] = set()
+        self._refusals: Counter[int] = Counter()
+        """How often each was answered with something else than its receipt."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._fault: asyncio.Future[None] | None = None
         self._given_up = True
@@ -174,7 +179,7 @@ class Forwarder:
     def rerouted(self) -> None:
         """Somebody has registered, or has gone: everything is looked at again."""
         for lane in self._lanes.values():
-            lane.until = 0.0
+            lane.failures, lane.until = 0, 0.0
         self._all_at = 0.0
         self._news.set()
 
@@ -246,7 +251,7 @@ class Forwarder:
                 self.counts.kept += 1
                 self._on_kept()
         elif whose is not None and whose.route is not None and place is not None:
-            if update.due or update.attempts < SUSPECT:  # else those behind it go on without it
+            if update.due or self._refusals[update.update_id] < SUSPECT:  # else those behind it go on without it
                 self._queue(whose.binding, update, place)
         elif update.failure is None:  # one that waits goes on waiting
             await self._nobody(update)
@@ -286,8 +291,11 @@ class Forwarder:
                 outcome = await self._one(binding, update, place)
                 self._under_way.discard(update.update_id)
                 del lane.waiting[0]
-                if outcome.retry_ms is not None and update.attempts + 1 < SUSPECT:
-                    lane.until = began + outcome.retry_ms / 1000
+                if outcome.delivered:
+                    lane.failures = 0
+                elif outcome.retry_ms is not None and self._refusals[update.update_id] < SUSPECT:
+                    lane.failures += 1
+                    lane.until = began + self._rest(lane.failures)
         except TenureError as error:
             self._troubled(error)
             self._given_up = True  # it is written down that it is sent
@@ -316,15 +324,22 @@ class Forwarder:
         if outcome.delivered:
             self.counts.forwarded += 1
             self.trouble = ""
+            del self._refusals[update.update_id]
         else:
             self.counts.failures += 1
         return outcome
+
+    def _rest(self, failures: int) -> float:
+        """How long nothing is sent to a binding after so many failures in a row, in seconds."""
+        first, last = self._timings.retry_first_ms, self._timings.retry_last_ms
+        return min(last, first << min(failures - 1, 30)) / 1000
 
     async def _settle(self, update: Outgoing, ack: Ack | NoAck) -> Outcome:
         """The settlement classes of bus.md (c): what was answered, as the row's machine is told it."""
         if isinstance(ack, NoAck):
             self._note(ack.text)
             return await self._outbox.failed(update, "acknowledgement-missing" if ack.sent else "transport-failed")
+        self._refusals[update.update_id] += 1
         if not ack.ok:
             self._note(said(ack))
             return await self._outbox.acknowledged(update, False, None, None)

@@ -22,38 +22,37 @@ def test_each_update_is_executed_once_though_the_leader_is_killed(works: Works) 
     leader, second, third = works.fleet(3)
     threads = [leader.thread, second.thread, third.thread]
     works.push(*threads * 10)
-    until(lambda: len(works.executions()) >= 12)
+    until(lambda: len(works.began()) >= 12)
     leader.kill()
     works.push(*threads * 10)
     works.settles()
-    executed, interrupted = works.executions(), works.interrupted()
-    assert set(executed.values()) == {1}
-    assert set(executed) | set(interrupted) == set(range(1, 61))
-    assert len(interrupted) <= 1
-    assert set(interrupted) <= set(works.by(leader)) | set(range(1, 61)) - set(executed)
-    # Whoever has a thread executes what is in it.
-    assert {number for number in works.by(third)} >= {n for n in range(3, 61, 3)} - set(works.by(leader))
+    verdict = works.verdict()
+    assert verdict.faults == ()
+    assert verdict.executed + verdict.interrupted == 60
+    assert verdict.interrupted <= 1
+    # Whoever has a thread executes what is in it; the dead leader's thread is the next one's.
+    assert set(works.by(third.pid)) >= {n for n in range(3, 61, 3)} - set(works.by(leader.pid))
     heir = second if second.role.startswith("leading") else third
-    assert set(works.by(heir)) >= {31, 34, 37}  # the dead leader's thread is the next one's
+    assert set(works.by(heir.pid)) >= {31, 34, 37}
     assert works.queue()["confirmed"] <= 60
 
 
 def test_who_is_told_to_leave_gives_its_work_back_to_who_comes_after_it(works: Works) -> None:
     leader, second = works.fleet(2, "0.3")
     works.push(*[second.thread] * 5, leader.thread)
-    until(lambda: works.by(second))
+    until(lambda: works.by(second.pid))
     second.kill(signal.SIGTERM)
     second.ends()
     assert second.role == "left"
     third = works.start()
     third.becomes(f"following pid {leader.pid}")
     works.settles()
-    executed, interrupted = works.executions(), works.interrupted()
-    assert set(executed) == set(range(1, 7))
-    assert set(executed.values()) == {1}
-    assert interrupted == works.by(second)[-1:]
-    assert works.by(third) == sorted(works.by(third))  # what it is in time for; the leader takes what is left behind
-    assert 6 in works.by(leader)
+    verdict = works.verdict()
+    assert verdict.faults == ()
+    assert (verdict.executed, verdict.interrupted) == (5, 1)
+    assert works.interrupted() == works.by(second.pid)[-1:]
+    assert works.by(third.pid) == sorted(works.by(third.pid))  # what it is in time for; the leader takes the rest
+    assert 6 in works.by(leader.pid)
 
 
 def test_what_was_there_before_the_first_start_is_history(works: Works) -> None:
@@ -63,5 +62,24 @@ def test_what_was_there_before_the_first_start_is_history(works: Works) -> None:
     until(lambda: works.journal(lambda j: j.state().opened))
     works.push(leader.thread)
     works.settles()
-    assert works.executions() == {26: 1}
+    assert works.began() == {26: 1}
     assert works.queue()["conflicts"] == 0
+
+
+def test_whoever_is_killed_whenever_nothing_is_lost_and_nothing_is_done_twice(works: Works) -> None:
+    """Three instances in three terminals, in which whatever was killed is started again."""
+    fleet = works.fleet(3, "0.01", lasting=True)
+    kills = 0
+    for round_ in range(12):
+        threads = [found for working in fleet if (found := working.place) is not None]
+        works.push(*threads * 3)
+        victim = fleet[(0, 1, 2, 0, 2, 1)[round_ % 6]]
+        before = len(works.began())
+        until(lambda before=before, more=round_ % 3 + 1: len(works.began()) >= before + more, 60)
+        victim.kill()
+        kills += 1
+    works.settles()
+    verdict = works.verdict()
+    assert verdict.faults == (), verdict
+    assert verdict.executed + verdict.interrupted == works.pushed
+    assert verdict.interrupted <= kills

@@ -2,9 +2,9 @@
 
     python -m tests.real.work_process DIR SOCKET LOG SCALE [SECONDS]
 
-SOCKET is that of `update_server`, SCALE shortens all timings. Each execution is one line of LOG, in one write:
-``PID UPDATE ATTEMPT``; with SECONDS the handler then waits so long. Each role is one line on standard output, with the
-own thread at its end. SIGTERM ends it in order.
+SOCKET is that of `update_server`, SCALE shortens all timings. LOG is of `tenure.adapters.testing.history`: a line when
+an execution begins, and one when it has ended, SECONDS later. Each role is one line on standard output, with the pid
+before it and the own thread at its end. SIGTERM ends it in order.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import sys
 from tenure.adapters.files.directory import agent_directory
 from tenure.adapters.files.timings import DEFAULT
 from tenure.adapters.fleet.roles import Following, Leading, Role
+from tenure.adapters.testing.history import Execution, What, written
 from tenure.adapters.work.items import Item
 from tenure.adapters.work.source import update_id
 from tenure.adapters.work.workplace import Workplace
@@ -26,10 +27,17 @@ from tests.real.update_server import UpdateClient
 async def main(directory: str, socket: str, log: str, scale: str, seconds: str = "0") -> None:
     executions = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
 
-    async def handler(item: Item) -> None:
+    def writes(item: Item, what: What) -> None:
         for update in item.updates:
-            os.write(executions, f"{os.getpid()} {update_id(update)} {item.attempt}\n".encode())
+            number = update_id(update)
+            assert number is not None
+            line = Execution(number, item.receipt_id, what, item.tenure, str(os.getpid()))
+            os.write(executions, written(line))
+
+    async def handler(item: Item) -> None:
+        writes(item, "began")
         await asyncio.sleep(float(seconds))
+        writes(item, "ended")
 
     def said(role: Role) -> None:
         thread = ""
@@ -37,7 +45,7 @@ async def main(directory: str, socket: str, log: str, scale: str, seconds: str =
             member = place.member
             bound = member.leader.binding if isinstance(role, Leading) else member.follower.binding
             thread = "" if bound is None else f" thread {bound.target}"
-        print(f"{role}{thread}", flush=True)
+        print(f"{os.getpid()} {role}{thread}", flush=True)
 
     place = Workplace(
         agent_directory(directory),

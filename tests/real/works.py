@@ -18,7 +18,8 @@ from tenure.adapters.files.directory import agent_directory
 from tenure.adapters.files.host import real_ports
 from tenure.adapters.journal.errors import JournalBusy
 from tenure.adapters.journal.journal import Journal
-from tenure.adapters.journal.looking import Listing
+from tenure.adapters.journal.looking import Item, Listing
+from tenure.adapters.testing.history import Execution, State, Verdict, judge, read_executions
 from tests.real.conftest import until
 from tests.real.update_server import UpdateClient
 
@@ -27,16 +28,21 @@ SCALE = 0.25
 PATIENCE = 60.0
 
 
-class Working:
-    """One `work_process`."""
+_LOOP = 'while :; do "$@"; done'
+"""A shell whose child is started again whenever it has ended: the key of what it starts is always the same."""
 
-    def __init__(self, works: Works, *options: str) -> None:
+
+class Working:
+    """One `work_process`, or a shell that starts it again and again (`lasting`)."""
+
+    def __init__(self, works: Works, *options: str, lasting: bool = False) -> None:
         number = len(works.all) + 1
         self._output = works.root / f"out{number}"
         self._errors = works.root / f"err{number}"
         with self._output.open("wb") as output, self._errors.open("wb") as errors:
             self._process = subprocess.Popen(
                 [
+                    *(["sh", "-c", _LOOP, "sh"] if lasting else []),
                     sys.executable,
                     "-m",
                     "tests.real.work_process",
@@ -49,14 +55,23 @@ class Working:
                 cwd=ROOT,
                 stdout=output,
                 stderr=errors,
+                start_new_session=True,
             )
-        self.pid = self._process.pid
+
+    def _last(self) -> tuple[str, str]:
+        lines = self._output.read_text().splitlines()
+        pid, _, role = lines[-1].partition(" ") if lines else ("", "", "")
+        return pid, role
+
+    @property
+    def pid(self) -> int:
+        """That of the last process that said what it is."""
+        return int(self._last()[0] or 0)
 
     @property
     def role(self) -> str:
         """What it is now."""
-        lines = self._output.read_text().splitlines()
-        return lines[-1] if lines else ""
+        return self._last()[1]
 
     def becomes(self, text: str) -> str:
         """Wait until its role begins with `text`."""
@@ -69,11 +84,16 @@ class Working:
         return self.role
 
     @property
+    def place(self) -> int | None:
+        """The number of its thread, if it has one now."""
+        found = re.search(r"thread 0/(\d+)$", self.role)
+        return None if found is None else int(found[1])
+
+    @property
     def thread(self) -> int:
         """The number of its thread."""
-        found = re.search(r"thread 0/(\d+)$", self.role)
-        assert found is not None, self.role
-        return int(found[1])
+        assert self.place is not None, self.role
+        return self.place
 
     @property
     def said(self) -> str:
@@ -81,8 +101,9 @@ class Working:
         return self._errors.read_text()
 
     def kill(self, number: int = signal.SIGKILL) -> None:
-        """Signal it."""
-        self._process.send_signal(number)
+        """Signal the process that said what it is."""
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, number)
 
     def ends(self) -> int:
         """Wait for its exit status."""
@@ -90,10 +111,17 @@ class Working:
 
     def close(self) -> None:
         """End it, if that was not done."""
-        if self._process.poll() is None:
-            os.kill(self.pid, signal.SIGCONT)
-            self._process.kill()
-            self._process.wait()
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+
+def _state(item: Item) -> State:
+    phases = {receipt.phase for receipt in item.receipts}
+    for state in ("interrupted", "failed", "discarded", "done"):
+        if phases == {state}:
+            return state
+    return "waiting"
 
 
 class Works:
@@ -115,20 +143,20 @@ class Works:
         assert self._server.stdout.readline() == b"ready\n"
         self._client = UpdateClient(self.socket)
 
-    def start(self, *options: str) -> Working:
+    def start(self, *options: str, lasting: bool = False) -> Working:
         """A process more."""
-        working = Working(self, *options)
+        working = Working(self, *options, lasting=lasting)
         self.all.append(working)
         return working
 
-    def fleet(self, count: int, *options: str) -> list[Working]:
+    def fleet(self, count: int, *options: str, lasting: bool = False) -> list[Working]:
         """A leader that has ended the first start, and its followers."""
-        leader = self.start(*options)
+        leader = self.start(*options, lasting=lasting)
         leader.becomes("leading")
         until(lambda: self.journal(lambda j: j.state().opened))
         others = []
         for _ in range(count - 1):
-            others.append(self.start(*options))
+            others.append(self.start(*options, lasting=lasting))
             others[-1].becomes(f"following pid {leader.pid}")
         return [leader, *others]
 
@@ -145,14 +173,25 @@ class Works:
         """What the queue says."""
         return asyncio.run(self._client.look())
 
-    def executions(self) -> Counter[int]:
-        """How often each update was executed."""
-        return Counter(int(line.split()[1]) for line in self.log.read_text().splitlines())
+    def executions(self) -> tuple[Execution, ...]:
+        """What everybody has written."""
+        return read_executions(self.log).executions
 
-    def by(self, working: Working) -> list[int]:
-        """What one process has executed, in order."""
-        lines = [line.split() for line in self.log.read_text().splitlines()]
-        return [int(update) for pid, update, _ in lines if int(pid) == working.pid]
+    def began(self) -> Counter[int]:
+        """How often each update was begun."""
+        return Counter(line.update for line in self.executions() if line.what == "began")
+
+    def by(self, pid: int) -> list[int]:
+        """What one process has begun, in order."""
+        return [line.update for line in self.executions() if line.what == "began" and line.process == str(pid)]
+
+    def verdict(self) -> Verdict:
+        """What has become of everything that was pushed."""
+
+        def states(journal: Journal) -> dict[int, State]:
+            return {number: _state(journal.item(str(number))) for number in range(1, self.pushed + 1)}
+
+        return judge(range(1, self.pushed + 1), self.executions(), self.journal(states))
 
     def journal(self, look: Any) -> Any:
         """What somebody sees who looks at the journal, when he has his turn."""
