@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import random
 import sqlite3
+import time
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 from urllib.parse import quote
@@ -17,6 +19,8 @@ _NAMES: Final = (
 _CODES: Final = {number: f"SQLITE_{name}" for number, name in enumerate(_NAMES.split(" "))}
 """Primary result codes by their number; fixed for ever by SQLite's interface."""
 
+_LOOK_S: Final = (0.0003, 0.0012)
+"""Between two looks whether the others are out: short beside a commit, and not in step with them."""
 _LEAST: Final = 512
 """Bytes of the smallest database that is not empty: one page."""
 
@@ -28,6 +32,18 @@ def _call(act: Callable[[], R]) -> R:
         return act()
     except sqlite3.Error as error:
         raise _fault(error) from error
+
+
+def _patiently(act: Callable[[], R]) -> R:
+    """`act`, again and again while somebody else is inside, for `BUSY_MS`."""
+    deadline = time.monotonic() + BUSY_MS / 1_000
+    while True:
+        try:
+            return _call(act)
+        except DatabaseFault as fault:
+            if fault.code != "SQLITE_BUSY" or time.monotonic() >= deadline:
+                raise
+        time.sleep(random.uniform(*_LOOK_S))
 
 
 def _fault(error: sqlite3.Error) -> DatabaseFault:
@@ -42,16 +58,15 @@ class SqliteDatabase:
     def __init__(self, path: str, mode: str = "rw") -> None:
         self._path = path
         self._pid = os.getpid()
-        self._connection = _call(
-            lambda: sqlite3.connect(_uri(path, mode), BUSY_MS / 1_000, isolation_level=None, uri=True)
-        )
+        # Without SQLite's own patience: it looks so seldom that a busy neighbour keeps it out for all of its time.
+        self._connection = _call(lambda: sqlite3.connect(_uri(path, mode), 0, isolation_level=None, uri=True))
 
     def begin(self) -> None:
         # A child of a fork shares neither the locks nor the right to close them.
         if os.getpid() != self._pid:
             raise DatabaseFault("SQLITE_MISUSE", "this connection belongs to the process that forked")
         self.rollback()
-        _call(lambda: self._connection.execute("BEGIN IMMEDIATE"))
+        _patiently(lambda: self._connection.execute("BEGIN IMMEDIATE"))
 
     def snapshot(self) -> None:
         self.rollback()
@@ -61,15 +76,17 @@ class SqliteDatabase:
         try:
             return self._connection.execute(sql, values).fetchall()
         except sqlite3.Error as error:
-            raise _fault(error) from error
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_BUSY:
+                raise _fault(error) from error
+            return _patiently(lambda: self._connection.execute(sql, values).fetchall())
         except UnicodeEncodeError:
             halves = tuple(map(_with_halves, values))
-            return _call(lambda: self._connection.execute(sql, halves).fetchall())
+            return _patiently(lambda: self._connection.execute(sql, halves).fetchall())
         except OverflowError as error:
             raise DatabaseFault("SQLITE_MISUSE", "an integer is longer than 64 bits") from error
 
     def commit(self) -> None:
-        _call(lambda: self._connection.execute("COMMIT"))
+        _patiently(lambda: self._connection.execute("COMMIT"))
 
     def rollback(self) -> None:
         # SQLite rolls back by itself where it cannot go on, as on a full disk.

@@ -1,4 +1,5 @@
-"""Benchmarks, by hand: ``python tests/bench/run.py [--json FILE] [--only step,tlc,minicheck,compare,files,bus,fleet]``.
+"""Benchmarks, by hand: ``python tests/bench/run.py [--json FILE] [--only NAMES]``; NAMES are some of step, tlc,
+minicheck, compare, files, traces, bus, fleet, journal.
 
 Every number that matters is a ratio of two things measured in this one run on this one machine (DESIGN 11). Wall time
 is what is compared; the processor time beside it (of TLC with its collector and compiler) tells whether something else
@@ -22,6 +23,7 @@ import attrs
 from bus import bench_bus
 from files import bench_files
 from fleet import bench_fleets
+from journal import bench_journal
 from statemachine import State, StateMachine
 from traces import bench_traces
 
@@ -366,6 +368,7 @@ def main() -> None:
         "traces": bench_traces,
         "bus": lambda: bench_bus(given.place),
         "fleet": lambda: bench_fleets(given.place),
+        "journal": lambda: bench_journal(given.place),
     }
     found: dict[str, list[Row]] = {}
     for name in given.only.split(","):

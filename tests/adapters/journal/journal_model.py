@@ -9,7 +9,6 @@ from __future__ import annotations
 import copy
 import hashlib
 from collections.abc import Callable
-from typing import Literal
 
 import attrs
 

@@ -1,4 +1,4 @@
-"""Every call of the database fails, or is the last one: an operation is done or not done, and can be asked for again."""
+"""Every call of the database fails, or is the last one: what was asked for is done or not, and may be asked again."""
 
 from __future__ import annotations
 

@@ -87,7 +87,6 @@ def test_the_settings_are_the_durable_ones(room: Room) -> None:
     database = journal._store._database
     assert [("truncate",)] == list(database.execute("PRAGMA journal_mode"))
     assert [(3,)] == list(database.execute("PRAGMA synchronous"))
-    assert [(900,)] == list(database.execute("PRAGMA busy_timeout"))
     journal.close()
 
 
