@@ -42,8 +42,6 @@ class Donors:
     """What one process gives away."""
 
     def __init__(self, ports: Ports, timings: Timings, journal: HandoffJournal, items: Items, way: Way) -> None:
-        self.under_way: set[str] = set()
-        """The receipts that somebody here waits for."""
         self._ports = ports
         self._timings = timings
         self._journal = journal
@@ -70,10 +68,7 @@ class Donors:
         return await self._through(_Copy(self, held))
 
     async def _through(self, copy: _Copy) -> Outcome:
-        receipt = copy.held.receipt_id
-        self.under_way.add(receipt)
         running = asyncio.ensure_future(copy.run())
-        running.add_done_callback(lambda _: self.under_way.discard(receipt))
         heard(running)
         try:
             return await asyncio.shield(running)

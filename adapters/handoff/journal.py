@@ -1,16 +1,14 @@
-"""The journal as a handoff uses it: each operation in the journal's thread, and awaited to its end.
+"""The journal as a handoff uses it: each operation in the journal's thread.
 
-What was begun in that thread happens, whether anybody waits for it or not; so a call that is cancelled is waited for,
-and the cancellation goes on then.
+What was asked of it happens, whether anybody waits for it or not. Donor and recipient therefore wait for whatever they
+have asked, also when their callers do not.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import TypeVar
 
-from tenure.adapters.awaiting import to_its_end
 from tenure.adapters.bus.messages.json_values import BadJson, Json, load
 from tenure.adapters.errors import TenureError
 from tenure.adapters.handoff.payload import Parcel, journal_key
@@ -93,7 +91,7 @@ class JournalHandoffs:
         await self._do(lambda journal: journal.answer_move(receipt_id, outcome))
 
     async def _do(self, work: Callable[[Journal], T]) -> T:
-        return await to_its_end(asyncio.ensure_future(self._journal.call(work)))
+        return await self._journal.call(work)
 
 
 def _update(receipt_id: str, raw: str) -> Json:

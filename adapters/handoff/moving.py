@@ -10,7 +10,7 @@ What was refused is offered again later, after a delay that doubles.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Protocol
 
@@ -34,10 +34,6 @@ from tenure.machines.receipt_messages import Party
 
 class Donor(Protocol):
     """Who gives items away: `tenure.adapters.handoff.donor.Donors`."""
-
-    @property
-    def under_way(self) -> Set[str]:
-        """The receipts that somebody here waits for."""
 
     async def give(self, held: Held, parcel: Parcel, to: Destination, party: Party) -> Outcome:
         """Offer an item that is set aside; it is resumed or dropped then."""
@@ -131,9 +127,8 @@ class Mover:
 
     async def _pass(self) -> None:
         try:
-            for row in await self._journal.offers():
-                if row.receipt_id not in self._donor.under_way:
-                    await self._donor.withdraw(row)
+            for row in await self._journal.offers():  # nobody waits for these: one pass at a time
+                await self._donor.withdraw(row)
             wishes = await self._wishes()
             if wishes:
                 parties = {

@@ -112,7 +112,6 @@ class House:
         self.clock = FakeClock()
         self.notes = Notes()
         self.book, self.there, self.items = Book(), There(), Items()
-        self.under_way: set[str] = set()
         self.offered: list[tuple[str, str, str]] = []
         self.answers: dict[str, Outcome] = {}
         self.gates: dict[str, asyncio.Event] = {}
