@@ -44,6 +44,7 @@ from tenure.adapters.fleet.succession.work import FleetWork, Run
 from tenure.adapters.fleet.telling import Teller
 from tenure.adapters.fleet.threads.projection import refuse_unfit
 from tenure.adapters.fleet.threads.provisioning import LocalProvisioning, Provisioning
+from tenure.adapters.journal.foreign import refuse_foreign_work
 from tenure.adapters.ports import Ports, tell
 from tenure.adapters.runtime.aio import AsyncLeadership
 from tenure.adapters.runtime.outcomes import Elected, Failed, Lost, Outcome, Refused, Retired, Waiting
@@ -151,7 +152,7 @@ class Member:
             self._watch,
             self.follower,
             self._leadership,
-            lambda: refuse_unfit(self.ports.files, directory, key),
+            lambda: _refuse_foreign(self.ports, directory, key),
         )
         self.course = Course(
             self._moves,
@@ -414,3 +415,9 @@ class Member:
     def _refuse_forked(self) -> None:
         if self._forked():
             raise TenureError(f"this member is process {self.identity.pid}'s; make one after the fork")
+
+
+def _refuse_foreign(ports: Ports, directory: AgentDirectory, key: str) -> None:
+    """Raises TenureError where the other system has left threads or updates: nobody of ours leads over that."""
+    refuse_unfit(ports.files, directory, key)
+    refuse_foreign_work(ports, directory, key)

@@ -19,6 +19,7 @@ database that the leader and all followers share (DESIGN 10; bus.md c, d).
 | `transaction` | the open file, one transaction, the row `meta` |
 | `opening`, `schema`, `identity` | what stands there, its tables and migrations, whose it is |
 | `backup` | a copy while others write |
+| `foreign`, `foreign_inbox` | what the other system has left, and why nobody leads over it; reading it |
 | `liveness` | whether a process that a row names lives |
 | `database`, `sqlite` | the port, one method a call, and SQLite behind it |
 | `errors` | what can go wrong |

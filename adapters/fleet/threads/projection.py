@@ -160,7 +160,7 @@ def _refuse_foreign(path: str, root: str, value: Mapping[str, object]) -> None:
     if work := held(value):
         raise StateForeign(
             f"{path}: the other system left {', '.join(work)} there, and nobody of ours leads over that; let it finish "
-            f"(tenure import {root}, which would take it over, is not there yet)"
+            f"(tenure import {root} takes over its updates, and cannot take over that yet)"
         )
 
 
