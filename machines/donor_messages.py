@@ -191,7 +191,8 @@ class Keep:
 
 @attrs.frozen
 class Begin:
-    """The row says that it has begun, and here it has not: execute it."""
+    """The row says that it has begun, and here it has not (who asked was not told): execute it, as if the row had just
+    allowed it."""
 
 
 @attrs.frozen

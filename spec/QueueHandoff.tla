@@ -168,9 +168,10 @@ Next ==
     \/ \E p \in Nodes : Reregister(p)
     \/ NewLeader
 
-(* Fairness: who is there goes on, and looks after the dead and its own past.  Nobody has to arrive, to answer, to   *)
-(* move, to die or to come back; of an activation that is over nothing has to go on; and a worker that can fail may  *)
-(* always fail.                                                                                                       *)
+(* Fairness: who is there goes on, and looks after the dead and its own past.  No message has to arrive (a donor's    *)
+(* patience ends), nobody has to move, to die or to come back; of an activation that is over nothing has to go on;    *)
+(* and a worker that can fail may always fail.  Weak fairness is enough, since each of these stays possible until it  *)
+(* is done or something else has been.                                                                                *)
 Fairness ==
     \A p \in Nodes :
         /\ WF_vars(Take(p)) /\ WF_vars(Rebuild(p))
@@ -262,12 +263,17 @@ MovesOn_L6 ==
 
 Settled == row.state \in {"done", "interrupted", "failed", "discarded"}
 Alone == up \subseteq Idle                      \* nobody is left who could do anything
+(* An offer is accepted, withdrawn, or falls: by TimeOut with Cancel, or Recover or Reclaim where its donor is gone. *)
 OfferResolves_V8 == \A h \in 1..6 : row.offer.h = h ~> (row.offer.h # h \/ Alone)
 Stale(p) == Here(p) /\ node[p].phase \in {"holding", "offering", "awaiting", "cancelling", "looking"} /\ ~Mine(p)
+(* Nobody keeps a copy that is not his: by TimeOut, Cancel and Look, or what the row says when he would begin. *)
 DonorDrops_V9 == \A p \in Nodes : Stale(p) ~> ~Stale(p)
+(* The item is executed in the end, or a person is shown why not: by all of them together. *)
 EventuallyExecutedOrInterrupted_V10 == TRUE ~> (Settled \/ Alone)
+(* What the dead own is pending again, offered or not: by Recover of somebody who lives. *)
 OfDead == Owned /\ row.owner.node \notin up
 DeadIsRecovered_V6 == OfDead ~> (~OfDead \/ Alone)
+(* And so is what an activation owns that is over, of a process that lives: by Reclaim of its successor. *)
 OfPast == Owned /\ Over(row.owner.node)
 ReloadIsRecovered_V7 == OfPast ~> ~OfPast
 =============================================================================
