@@ -59,14 +59,15 @@ def _config(
 
 
 CONFIGS: Mapping[str, Config] = {
+    "room": _config("a", "a", "", 0, last=2, target="A"),
+    "alone": _config("a", "a", "old trim", 3, target="A"),
     "once": _config("a b", "a", "late odd astray babble full", 1),
     "poison": _config("a", "a", "person", 1, last=2, target="A", poison=(1,), room=2),
-    "alone": _config("a", "a", "old trim", 3, last=2, target="A"),
     "move": _config("a b", "a", "move crash late", 2),
     "channel": _config("a b", "a", "lose late dup odd astray forged moved babble full trim silent person", 2),
-    "crash": _config("a b c", "a b", "crash", 1),
+    "crash": _config("a b c", "a b", "crash replace lose silent", 1),
     "leaders": _config("a b", "a b", "depose late person", 1, last=2, early=1),
-    "all": _config("a b c", "a b", "depose crash replace lose person move", 2),
+    "all": _config("a b", "a b", "depose crash lose person move", 2),
 }
 """The configurations of the manifest by name; each equals `spec/DurableAdmission_<name>.cfg`."""
 

@@ -20,7 +20,7 @@ STORIES = {
         "once",
         ["Serve", "Poll", "Serve"],
     ),
-    "a negative offset": ("never_negative", "NothingLost", "poison", ["Poll", "Send", "Send", "Serve"]),
+    "a negative offset": ("never_negative", "NothingLost", "room", ["Poll", "Send", "Send", "Serve"]),
     "thrown away as history": (
         "epoch_current",
         "StaleLeaderInert",
@@ -28,7 +28,7 @@ STORIES = {
         ["Lead", "Open", "Send", "Serve", "Journal"],
     ),
     "an old answer": ("above_offset", ONCE, "alone", ["Effect", "Forget", "Journal", "Keep", "Effect"]),
-    "no bound": ("has_room", "Bounded_I23", "alone", ["Keep", "Journal", "Keep"]),
+    "no bound": ("has_room", "Bounded_I23", "room", ["Keep", "Journal", "Keep"]),
     "dropped, since nobody was there (L21)": ("waits_for_instance", "NothingLost", "once", ["Journal", "Drop"]),
     "two bindings (annex D)": ("binding_sticks", ONCE, "move", ["HearForward", "Unanswered", "Move", "Keep", "Effect"]),
     "taken from who has it": ("not_admitted", ONCE, "move", ["Effect", "Crash", "Release", "Keep", "Effect"]),
