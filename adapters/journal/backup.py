@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 from contextlib import suppress
 
@@ -12,38 +11,28 @@ from tenure.adapters.ports import Files, Identities
 
 
 def back_up(store: Store, files: Files, identities: Identities, target: str) -> None:
-    """A copy at `target`, an absolute path where nothing stands: it is there as a whole, on the disk, or not at all.
+    """A copy at `target`, an absolute path where nothing stands; it opens as a journal does.
 
-    It opens as a journal does. Raises `TenureError`; then `target` is as it was.
+    Raises `TenureError`; then there is nothing at `target`, or all of it where only the directory could not be forced
+    to the disk. Who dies meanwhile leaves a file with another name, `target`.<word>.tmp.
     """
-    if files.kind(target) != "absent":
-        raise TenureError(f"{target}: something is there; name a file that does not exist")
-    room = os.path.dirname(target)
     temporary = f"{target}.{identities.word(8)}.tmp"
     try:
+        _require_free(files, target)
         files.create(temporary, b"")
+        try:
+            store.backup(temporary)
+            _require_free(files, target)
+            files.rename(temporary, target)
+        except (TenureError, OSError):
+            with suppress(OSError):
+                files.unlink(temporary)
+            raise
+        files.sync(os.path.dirname(target))
     except OSError as error:
-        raise TenureError(f"{target}: {error.strerror or error}; {to_write(error)}") from error
-    try:
-        store.backup(temporary)
-        _publish(files, temporary, target)
-        files.sync(room)
-    except TenureError:
-        _discard(files, temporary)
-        raise
-    except OSError as error:
-        _discard(files, temporary)
-        if isinstance(error, FileExistsError):
-            raise TenureError(f"{target}: something is there; name a file that does not exist") from error
         raise TenureError(f"{target}: {error.strerror or error}; {to_write(error)}") from error
 
 
-def _publish(files: Files, temporary: str, target: str) -> None:
+def _require_free(files: Files, target: str) -> None:
     if files.kind(target) != "absent":
-        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target)
-    files.rename(temporary, target)
-
-
-def _discard(files: Files, temporary: str) -> None:
-    with suppress(OSError):
-        files.unlink(temporary)
+        raise TenureError(f"{target}: something is there; name a file that does not exist")

@@ -80,13 +80,13 @@ def admit(
     arrival: Arrival,
     mine: str,
     by: str,
-    scope: str,
+    profile: str,
     queue: Queue,
     payload: str,
     source: UpdateRow | None = None,
 ) -> Admitted:
-    """The instance `by`, which serves the binding `mine`, admits an arrival. `scope`: whose journal this is; `source`:
-    the update's row as it will be, None: as it stands in the file."""
+    """The instance `by`, which serves the binding `mine`, admits an arrival. `profile`: whose journal this is;
+    `source`: the update's row as it will be, None: as it stands in the file."""
     size = size_of(arrival.raw) + size_of(payload)
     bounded(transaction, "an update", arrival.raw)
     bounded(transaction, "a payload", payload)
@@ -113,7 +113,7 @@ def admit(
     if not any(isinstance(output, Insert) for output in taken.outputs):
         assert row is not None
         return Admitted(arrival.delivery, arrival.update, row.receipt_id, True)
-    receipt = receipt_id(queue, _scope(scope, arrival.delivery), (arrival.update,))
+    receipt = receipt_id(queue, _scope(transaction, profile, arrival.delivery), (arrival.update,))
     transaction.write(
         _INSERT,
         (
@@ -142,6 +142,11 @@ def bounded(transaction: Transaction, what: str, text: str) -> None:
         raise TenureError(f"{what} of {size} bytes is longer than the journal takes ({limit}); nothing was changed")
 
 
-def _scope(scope: str, delivery: str) -> str:
-    # One delivery, one receipt: two forms of one update, or one for two bindings, are two rights.
-    return compact({"scope": scope, "delivery": delivery}).decode("utf-8", "surrogatepass")
+def _scope(transaction: Transaction, profile: str, delivery: str) -> str:
+    """Whose receipt it is: one delivery, one receipt. Two forms of one update, or one for two bindings, are two
+    rights."""
+    bot = transaction.meta.bot
+    whose: dict[str, str | int] = {}
+    if bot is not None:
+        whose = {"tokenSha256": bot.token_sha256} if bot.bot_id is None else {"botId": bot.bot_id}
+    return compact({"version": 1, "profile": profile, "bot": whose, "delivery": delivery}).decode()

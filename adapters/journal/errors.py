@@ -63,6 +63,8 @@ def told(path: str, fault: DatabaseFault) -> JournalError:
             return JournalFull(path, "the disk is full; free some space")
         case "SQLITE_CORRUPT" | "SQLITE_NOTADB" | "SQLITE_FORMAT" | "SQLITE_MISMATCH":
             return JournalDamaged(path, f"the journal is damaged ({fault.text}); {_MEND}")
+        case "SQLITE_ERROR" if fault.text.startswith("no such "):
+            return JournalDamaged(path, f"the journal is damaged ({fault.text}); {_MEND}")
         case "SQLITE_READONLY" | "SQLITE_PERM" | "SQLITE_AUTH":
             return JournalUnreachable(path, f"cannot be written ({fault.text}); give this user the right to write it")
         case "SQLITE_CANTOPEN":

@@ -43,7 +43,6 @@ from tenure.adapters.journal.updates import Appended, Conflict, Incoming, Kept, 
 from tenure.adapters.ports import Files, Identities, Ports
 from tenure.machines.admission_identity import Queue
 from tenure.machines.chart import Refused
-from tenure.machines.compact_json import compact
 from tenure.machines.forwarding_messages import Failure, RetryIn, Send
 from tenure.machines.lease import DEFAULT_KEY
 from tenure.machines.receipt_messages import Holder, Output, Party
@@ -57,11 +56,11 @@ class Journal:
     `by` and `person` are who asks: an instance, or a person; both stand in the decisions.
     """
 
-    def __init__(self, store: Store, files: Files, identities: Identities, scope: str) -> None:
+    def __init__(self, store: Store, files: Files, identities: Identities, key: str) -> None:
         self._store = store
         self._files = files
         self._identities = identities
-        self._scope = scope
+        self._key = key
 
     @classmethod
     def open(
@@ -93,7 +92,7 @@ class Journal:
             bot=bot,
             create=create,
         )
-        return cls(store, ports.files, ports.identities, _scope(key, bot))
+        return cls(store, ports.files, ports.identities, key)
 
     @property
     def path(self) -> str:
@@ -171,7 +170,7 @@ class Journal:
         delivery is. `about`: what is the binding's from now on."""
 
         def work(transaction: Transaction) -> Kept:
-            answer = updates.keep(transaction, update, epoch, binding, by, self._scope, queue, payload, kind)
+            answer = updates.keep(transaction, update, epoch, binding, by, self._key, queue, payload, kind)
             ownership.remember(transaction, about or About(), binding)
             return answer
 
@@ -228,7 +227,7 @@ class Journal:
     ) -> Admitted | Refused:
         """The instance `by`, which serves the binding `mine`, admits what a leader has sent, with the right to execute
         it. The same again is answered with the same receipt, also when it was executed long ago (I15, I16)."""
-        return self._write(lambda t: deliveries.admit(t, arrival, mine, by, self._scope, queue, payload))
+        return self._write(lambda t: deliveries.admit(t, arrival, mine, by, self._key, queue, payload))
 
     def serve(self, binding: str, by: Party) -> None:
         """`by` serves the binding from now on: it is registered, or leads."""
@@ -448,14 +447,6 @@ class Journal:
 def journal_path(directory: AgentDirectory, key: str) -> str:
     """`DIR/tmp/telegram/journal.db`, and `journal.<profile>.db` (DESIGN 10)."""
     return f"{directory.state}/journal.db" if key == DEFAULT_KEY else f"{directory.state}/journal.{key}.db"
-
-
-def _scope(key: str, bot: BotIdentity | None) -> str:
-    """Whose journal it is, as it is part of a receipt's id."""
-    whose: dict[str, str | int] = {}
-    if bot is not None:
-        whose = {"tokenSha256": bot.token_sha256} if bot.bot_id is None else {"botId": bot.bot_id}
-    return compact({"version": 1, "profile": key, "bot": whose}).decode()
 
 
 def _queued_for(row: ReceiptRow, by: Party) -> bool:

@@ -60,13 +60,12 @@ def open_store(
         _settings(database, path)
         _schema(database, path)
         store = Store(path, database, clock, liveness, limits)
-        if bot is not None:
-            # Who finds his name there needs not wait for who writes.
-            known = store.read(lambda transaction: transaction.meta)
-            if known.bot is None or not same_bot(known.bot, bot) or learned(known.bot, bot) != known.bot:
-                store.serial = store.write(lambda transaction: _claim(transaction, path, bot))
-            else:
-                store.serial = known.serial
+        known = store.read(lambda transaction: transaction.meta)
+        if bot is None or (known.bot is not None and same_bot(known.bot, bot) and learned(known.bot, bot) == known.bot):
+            # Who has nothing to write there needs not wait for who writes.
+            store.serial = None if known.bot is None else known.serial
+        else:
+            store.serial = store.write(lambda transaction: _claim(transaction, path, bot))
     except DatabaseFault as fault:
         _close(database)
         raise told(path, fault) from fault

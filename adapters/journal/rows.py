@@ -10,7 +10,10 @@ from typing import Final, cast
 import attrs
 
 from tenure.adapters.journal.database import DatabaseFault, Row, Value
+from tenure.machines.delivery import DELIVERY
+from tenure.machines.forwarding import FORWARDING
 from tenure.machines.forwarding_messages import Failure, Update
+from tenure.machines.receipt import RECEIPT
 from tenure.machines.receipt_messages import Holder, Offer, Party, Receipt
 
 
@@ -38,6 +41,19 @@ def integer(value: Value) -> int:
 def integer_or_none(value: Value) -> int | None:
     """An integer, or NULL."""
     return None if value is None else integer(value)
+
+
+def phase_of(value: Value, phases: frozenset[str]) -> str:
+    """One of the phases of a machine."""
+    found = text(value)
+    if found not in phases:
+        raise DatabaseFault("SQLITE_FORMAT", f"a row is {found!r}, which nothing is")
+    return found
+
+
+_RECEIPT: Final = frozenset(RECEIPT.phases)
+_UPDATE: Final = frozenset(FORWARDING.phases)
+_DELIVERY: Final = frozenset(DELIVERY.phases)
 
 
 def _unreadable(value: Value) -> DatabaseFault:
@@ -79,7 +95,7 @@ def receipt_row(row: Row) -> ReceiptRow:
         owner = Holder(text(row[12]), text(row[13]), integer(row[14]), text(row[15]), text_or_none(row[16]))
     return ReceiptRow(
         receipt_id=text(row[0]),
-        phase=text(row[1]),
+        phase=phase_of(row[1], _RECEIPT),
         kind=text(row[2]),
         binding=text(row[3]),
         first_update=integer(row[4]),
@@ -169,7 +185,7 @@ def update_row(row: Row) -> UpdateRow:
         cast("Failure | None", text_or_none(row[8])),
     )
     return UpdateRow(
-        phase=text(row[1]),
+        phase=phase_of(row[1], _UPDATE),
         raw=text(row[2]),
         admitted_at=integer(row[3]),
         delivery_id=text_or_none(row[6]),
@@ -209,7 +225,7 @@ def delivery_row(row: Row) -> DeliveryRow:
     """Of `DELIVERY_COLUMNS`."""
     return DeliveryRow(
         delivery_id=text(row[0]),
-        phase=text(row[1]),
+        phase=phase_of(row[1], _DELIVERY),
         kind=text(row[2]),
         binding=text(row[3]),
         update_id=integer(row[4]),

@@ -17,6 +17,12 @@ from tenure.machines.receipt_messages import Party, Right
 
 _GET: Final = f"SELECT {SERVER_COLUMNS} FROM servers WHERE binding = ?"
 
+_PENDING: Final = "SELECT 1 FROM receipts WHERE phase = 'pending' AND binding = ? LIMIT 1"
+_FORGET: Final = (
+    "DELETE FROM servers WHERE binding = ? AND NOT EXISTS"
+    " (SELECT 1 FROM receipts WHERE settled_at IS NULL AND binding = ?)"
+)
+
 
 def server_of(transaction: Transaction, binding: str) -> ServerRow | None:
     """Who serves the binding, or did last; None: nobody ever."""
@@ -63,16 +69,20 @@ def unserve(transaction: Transaction, binding: str, by: Party) -> bool:
 
 
 def vacancies(transaction: Transaction) -> tuple[str, ...]:
-    """Write down which bindings have lost their server to a proven death, and answer those that nobody has served for
-    the grace since: what they left behind may be taken by the leader."""
+    """Write down which bindings have lost their server to a proven death, and answer those with pending work that
+    nobody has served for the grace since: the leader may take it. Of a binding that was left long ago, and has no work,
+    nothing is kept."""
     found: list[str] = []
+    old = transaction.now_ms - transaction.limits.tombstone_ms
     for row in servers(transaction):
-        if transaction.liveness.evidence(row.party.process) != "dead":
-            continue
-        if row.left_at is None:
-            _left(transaction, row.binding)
-        elif _vacant(transaction, row):
-            found.append(row.binding)
+        work = row.left_at is None or transaction.one(_PENDING, (row.binding,)) is not None
+        if work and transaction.liveness.evidence(row.party.process) == "dead":
+            if row.left_at is None:
+                _left(transaction, row.binding)
+            elif _vacant(transaction, row):
+                found.append(row.binding)
+        elif not work and row.left_at is not None and row.left_at < old:
+            transaction.write(_FORGET, (row.binding, row.binding))
     return tuple(found)
 
 

@@ -221,7 +221,7 @@ def keep(
     epoch: int,
     binding: str,
     by: str,
-    scope: str,
+    profile: str,
     queue: Queue,
     payload: str,
     kind: str | None,
@@ -235,7 +235,7 @@ def keep(
     arrival = Arrival(output.delivery, row.data.kind, output.binding, update_id, row.raw)
     # To the delivery the update is still to be delivered: this is what delivers it.
     source = attrs.evolve(row, data=taken.data)
-    return Kept(admit(transaction, arrival, binding, by, scope, queue, payload, source))
+    return Kept(admit(transaction, arrival, binding, by, profile, queue, payload, source))
 
 
 def unserved(transaction: Transaction, update_id: int, epoch: int, by: str) -> RetryIn:

@@ -254,8 +254,9 @@ class Model:
         for binding, row in sorted(self.servers.items()):
             if row.party.process not in self.dead:
                 continue
+            work = any(r.phase == "pending" and r.binding == binding for r in self.receipts.values())
             if row.left_at is None:
                 row.left_at = self.now
-            elif self.now - row.left_at >= self.grace_ms:
+            elif work and self.now - row.left_at >= self.grace_ms:
                 found.append(binding)
         return tuple(found)

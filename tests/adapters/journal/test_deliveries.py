@@ -10,7 +10,20 @@ from tenure.adapters.journal.deliveries import Admitted, Arrival
 from tenure.adapters.journal.journal import Journal
 from tenure.machines.admission_identity import delivery_id
 from tenure.machines.chart import Refused
-from tests.adapters.journal.journal_room import EPOCH, KIND, ME, YOU, Room, arrival, body, miscounted, table, taken
+from tests.adapters.journal.journal_room import (
+    EPOCH,
+    KIND,
+    ME,
+    YOU,
+    Room,
+    arrival,
+    body,
+    incoming,
+    kept,
+    miscounted,
+    table,
+    taken,
+)
 
 
 def forwarded(room: Room, *updates: int) -> Journal:
@@ -175,6 +188,9 @@ def test_a_vacancy_needs_a_death_and_time(room: Room) -> None:
     journal = room.started()
     journal.serve("C", YOU)
     journal.serve("D", YOU)
+    for binding, update in (("C", 5), ("D", 6)):
+        journal.append([incoming(update)], EPOCH, "i1")
+        journal.keep(update, EPOCH, binding, "i1")
     journal.unserve("D", YOU)
     room.clock.advance(1_000)
     assert () == journal.vacancies()
@@ -189,3 +205,22 @@ def test_a_vacancy_needs_a_death_and_time(room: Room) -> None:
     assert ("C", "D") == journal.vacancies()
     room.clock.step(-10_000)
     assert () == journal.vacancies()  # a clock that went back: not over
+
+
+def test_who_served_long_ago_is_forgotten(room: Room) -> None:
+    """A binding is often one terminal: without work nothing of it is kept, with work it is."""
+    journal = room.started(5)
+    receipt = kept(journal, 5)
+    holder = taken(journal, receipt)
+    journal.serve("C", YOU)
+    for binding, party in (("B", ME), ("C", YOU)):
+        journal.unserve(binding, party)
+    room.clock.advance(room.limits.tombstone_ms + 1)
+    room.lives.asked.clear()
+    assert () == journal.vacancies()
+    assert ["B"] == [row.binding for row in journal.servers()]
+    assert [] == room.lives.asked  # nobody's death matters where nothing waits
+    journal.start(receipt, holder)
+    journal.complete(receipt, holder)
+    assert () == journal.vacancies()
+    assert () == journal.servers()

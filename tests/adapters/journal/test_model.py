@@ -48,9 +48,9 @@ def raw(update: int, body: str) -> str:
 
 def name_of(delivery: str) -> str:
     """The receipt of a delivery."""
-    scope = compact({"version": 1, "profile": "default", "bot": {"botId": BOT.bot_id or 0}}).decode()
-    update = UPDATE_OF[delivery]
-    return receipt_id("prompt", compact({"scope": scope, "delivery": delivery}).decode(), (update,))
+    bot = {"botId": BOT.bot_id or 0}
+    scope = compact({"version": 1, "profile": "default", "bot": bot, "delivery": delivery}).decode()
+    return receipt_id("prompt", scope, (UPDATE_OF[delivery],))
 
 
 UPDATE_OF = {delivery_id(KIND, binding, update): update for update in range(10) for binding in ("B", "C")}

@@ -187,6 +187,17 @@ def test_a_file_that_was_cut_is_damaged(room: Room) -> None:
     assert before == room.bytes()
 
 
+@pytest.mark.parametrize(
+    "change", ["UPDATE updates SET phase = 'dancing'", "UPDATE updates SET admitted_at = 'noon'", "DELETE FROM meta"]
+)
+def test_a_row_that_nobody_writes(room: Room, change: str) -> None:
+    """It is no journal as this program writes it."""
+    room.started(5).close()
+    foreign(room, change)
+    with pytest.raises(JournalDamaged):
+        touch_everything(room)
+
+
 def touch_everything(room: Room) -> None:
     """Open, look at all that is there, and append."""
     journal = room.open()
@@ -254,9 +265,11 @@ def test_another_bot_takes_an_empty_one_over(room: Room) -> None:
 def test_who_had_it_open_before_notices(room: Room) -> None:
     """A process of the first bot does nothing in the second one's journal."""
     first = room.started()
+    looking = room.open(None, create=False)
     second = room.open(OTHER_BOT)
-    with pytest.raises(ForeignIdentity, match="bot 8"):
-        first.append([incoming(1)], EPOCH, "i1")
+    for before in (first, looking):
+        with pytest.raises(ForeignIdentity, match="bot 8"):
+            before.append([incoming(1)], EPOCH, "i1")
     assert () == second.listing().updates
 
 
