@@ -7,6 +7,7 @@
 | `source` | where updates come from: the port of a poll loop |
 | `polling` | one poll loop, driven, while this process leads |
 | `routing` | whose an update is, and the envelope that carries it there |
+| `remembering` | whose a thread is, in the journal before anybody is told |
 | `forwarding` | bringing each journaled update to whose it is, while this process leads |
 | `items` | what a process has taken and not begun; what a handler is given |
 | `worker` | taking, starting, executing and settling, as long as the process lives |

@@ -36,7 +36,7 @@ from tenure.adapters.fleet.identities import RequestIds
 from tenure.adapters.fleet.leader.requests import Route
 from tenure.adapters.fleet.member import Member
 from tenure.adapters.fleet.roles import Following, Leading, MemberStatistics, Role
-from tenure.adapters.fleet.threads.provisioning import Provisioning
+from tenure.adapters.fleet.threads.provisioning import LocalProvisioning, Provisioning
 from tenure.adapters.handoff.handoff import Handoff
 from tenure.adapters.handoff.journal import JournalHandoffs
 from tenure.adapters.handoff.moving import MoveCounts
@@ -44,6 +44,7 @@ from tenure.adapters.journal.capacity import Limits
 from tenure.adapters.journal.errors import JournalBusy
 from tenure.adapters.journal.journal import Journal
 from tenure.adapters.journal.liveness import process_name
+from tenure.adapters.journal.ownership import About
 from tenure.adapters.journal.threaded import ThreadedJournal
 from tenure.adapters.ports import Ports, tell
 from tenure.adapters.work.forwarding import ForwardCounts, Forwarder
@@ -51,10 +52,12 @@ from tenure.adapters.work.intake import Intake, IntakeCounts
 from tenure.adapters.work.items import Handler, Items
 from tenure.adapters.work.journaling import JournalInbox, JournalOutbox, JournalReceipts, in_words
 from tenure.adapters.work.polling import PollCounts, Poller
-from tenure.adapters.work.routing import Fleet
+from tenure.adapters.work.remembering import remembering
+from tenure.adapters.work.routing import Fleet, thread_of
 from tenure.adapters.work.source import Source
 from tenure.adapters.work.worker import WorkCounts, Worker
 from tenure.machines.chart import Refused
+from tenure.machines.follower_messages import Target
 from tenure.machines.receipt_messages import Party
 
 T = TypeVar("T")
@@ -124,7 +127,9 @@ class Workplace:
             deliver=self._deliver,
             accept=self._accept,
             pass_on=self._pass_on,
-            provisioning=provisioning,
+            provisioning=remembering(
+                LocalProvisioning(self.ports) if provisioning is None else provisioning, self._remember
+            ),
             on_role=self._role,
             on_available=on_available,
             on_routes=self._rerouted,
@@ -283,6 +288,10 @@ class Workplace:
         raised = await _patiently(lambda: journal.call(lambda j: j.raise_fence(epoch, self.me.instance)))
         if isinstance(raised, Refused):
             raise TenureError(f"{self.journal.path}: epoch {epoch} is not led with: {in_words(raised)}")
+
+    async def _remember(self, target: Target, binding: str) -> None:
+        """That thread is the binding's; told before anybody else is."""
+        await self.journal.call(lambda j: j.remember(About(thread_of(target)), binding))
 
     async def _lead(self, epoch: int) -> None:
         """Poll and forward, until it is cancelled or one of both ends."""

@@ -12,6 +12,7 @@ from tenure.adapters.work.forwarding import Outcome, Outgoing
 from tenure.adapters.work.routing import Address
 from tenure.machines import forwarding_messages as own
 from tenure.machines.chart import Step, step
+from tenure.machines.follower_messages import Target
 from tenure.machines.forwarding import FORWARDING
 from tenure.machines.forwarding_messages import RetryIn, Send, Update
 
@@ -34,6 +35,7 @@ class MemoryOutbox:
         self.epoch = epoch
         self.fence = epoch
         self.owners: dict[tuple[int, int], str] = {}
+        self.threads: dict[Target, str] = {}
         self.faults: Callable[[str, str], None] = lambda name, when: None
         self.calls: list[str] = []
 
@@ -92,7 +94,8 @@ class MemoryOutbox:
         return None if not later else int(min(later) * 1000) + 1
 
     async def remembered(self, address: Address) -> str | None:
-        return None if address.message is None else self.owners.get(address.message)
+        thread = None if address.target is None else self.threads.get(address.target)
+        return thread if address.message is None else self.owners.get(address.message, thread)
 
     def _again(self, update: Outgoing) -> None:
         if self.rows[update.update_id].phase == "waiting":

@@ -289,6 +289,24 @@ def test_a_registration_that_is_over_is_not_sent_to() -> None:
     run(story())
 
 
+def test_a_thread_that_somebody_had_is_his_when_he_comes_back_with_another() -> None:
+    async def story() -> None:
+        desk = Desk()
+        desk.outbox.threads["-100/7"] = "manual:a"
+        desk.start()
+        desk.push(B, 9)
+        desk.push(A, 1)
+        await asyncio.sleep(20)
+        assert desk.outbox.phases() == {1: "waiting", 9: "waiting"}
+        desk.register("a", 10)
+        await desk.delivers(1)
+        assert desk.followers["a"].updates == [1]
+        assert desk.outbox.phases()[9] == "waiting"  # nobody ever had that thread
+        await desk.stop()
+
+    run(story())
+
+
 def test_a_binding_of_this_process_before_it_led_is_its_own() -> None:
     async def story() -> None:
         desk = Desk()
