@@ -88,7 +88,6 @@ class Worker:
         *,
         ports: Ports | None = None,
         counts: WorkCounts | None = None,
-        pause: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
         self.items = items
         self.counts = WorkCounts() if counts is None else counts
@@ -98,12 +97,11 @@ class Worker:
         self._handler = handler
         self._timings = timings
         self._ports = ports
-        self._pause = pause
         self._pending = asyncio.Event()
         """There may be something to take."""
         self._ready = asyncio.Event()
         """There may be something to begin."""
-        self._ending = False
+        self._ending = asyncio.Event()
 
     def signal(self) -> None:
         """Something is pending that was not."""
@@ -121,7 +119,7 @@ class Worker:
         try:
             await asyncio.wait([collecting, executing], return_when=asyncio.FIRST_EXCEPTION)
         finally:
-            self._ending = True
+            self._ending.set()
             await to_its_end(asyncio.ensure_future(self._end(collecting, executing)))
 
     async def _end(self, *tasks: asyncio.Task[None]) -> None:
@@ -214,7 +212,7 @@ class Worker:
             item = await to_its_end(starting)
         except asyncio.CancelledError:
             if not starting.cancelled() and starting.exception() is None and starting.result() is not None:
-                await self._insisted("fail", lambda: self._receipts.fail(held, 0, "not begun"))
+                await self._settle("fail", lambda: self._receipts.fail(held, 0, "not begun"))
             raise
         if item is None:
             return False
@@ -225,20 +223,20 @@ class Worker:
             running.cancel()
             await _ended(running)
             if not running.cancelled() and running.exception() is None:
-                await self._insisted("complete", lambda: self._receipts.complete(held))
+                await self._settle("complete", lambda: self._receipts.complete(held))
                 self.counts.executed += 1
             else:
                 self.counts.interrupted += 1
             raise
         error = asyncio.CancelledError() if running.cancelled() else running.exception()
         if error is None:
-            await self._insisted("complete", lambda: self._receipts.complete(held))
+            await self._settle("complete", lambda: self._receipts.complete(held))
             self.counts.executed += 1
         elif isinstance(error, Exception | asyncio.CancelledError):
             self.counts.failures += 1
             self._note("handler", error)
             delay, why = self._delay(item.attempt), in_words(error)
-            await self._insisted("fail", lambda: self._receipts.fail(held, delay, why))
+            await self._settle("fail", lambda: self._receipts.fail(held, delay, why))
         else:
             raise error
         return True
@@ -248,17 +246,24 @@ class Worker:
         first, last = self._timings.retry_first_ms, self._timings.retry_last_ms
         return min(last, first << min(attempt - 1, 30))
 
+    async def _settle(self, what: str, call: Callable[[], Awaitable[None]]) -> None:
+        """Tell the journal what has come of an item. Cancelled, this waits for the end of that all the same."""
+        await to_its_end(asyncio.ensure_future(self._insisted(what, call)))
+
     async def _insisted(self, what: str, call: Callable[[], Awaitable[T]]) -> T:
-        """Make a call of the journal until it is known to be done. Who ends tries once."""
+        """Make a call of the journal until it is known to be done. Who ends tries once more, and gives up."""
         waited = self._timings.retry_first_ms
         while True:
+            ending = self._ending.is_set()
             try:
                 return await call()
             except TenureError as error:
                 self._troubled(what, error)
-                if self._ending:
+                if ending:
                     raise asyncio.CancelledError from error
-            await self._pause(waited / 1000)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(waited / 1000):
+                    await self._ending.wait()
             waited = min(2 * waited, self._timings.retry_last_ms)
 
     # -- inside -------------------------------------------------------------------------------------------------------

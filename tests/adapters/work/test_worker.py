@@ -200,6 +200,23 @@ def test_who_is_stopped_between_the_row_and_the_handler_has_done_nothing() -> No
     run(story())
 
 
+@pytest.mark.parametrize(("tries", "left"), [(1, "done"), (100, "started")])
+def test_who_ends_while_the_journal_cannot_be_written_tries_once_more(tries: int, left: str) -> None:
+    async def story() -> None:
+        desk = Desk(Rows(1))
+        desk.receipts.faults = failing("complete", "before", tries)
+        desk.start()
+        await asyncio.sleep(0.5)
+        assert desk.rows.phases() == {1: "started"}
+        begun = asyncio.get_running_loop().time()
+        await desk.stop()
+        assert asyncio.get_running_loop().time() - begun < 0.1
+        assert desk.rows.phases() == {1: left}
+        assert desk.seen == [(1, 1)]
+
+    run(story())
+
+
 @pytest.mark.parametrize("name", ["take", "start", "complete", "fail"])
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_call_of_the_journal_that_fails_is_made_again(name: str, when: str) -> None:
