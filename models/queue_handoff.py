@@ -137,6 +137,7 @@ class QueueHandoff(World[State]):
             Action("Crash", self._crash, nodes),
             Action("Reload", self._reload),
             Action("Lose", self._lose),
+            Action("Stray", self._stray, nodes),
             Action("Repeat", self._repeat, nodes),
             Action("Reregister", self._reregister, nodes),
             Action("NewLeader", self._new_leader),
@@ -572,6 +573,13 @@ class QueueHandoff(World[State]):
             for m in state.net:
                 if m.kind in ("ask", "offer", "ack"):
                     yield attrs.evolve(spent, net=state.net - {m})
+
+    def _stray(self, state: State, r: str) -> Iterator[State]:
+        spent = self._spend(state, "astray")
+        if spent is not None and here(state, r):
+            for m in state.net:
+                if m.kind == "offer" and r not in (m.sender, m.to):
+                    yield attrs.evolve(spent, net=(state.net - {m}) | {attrs.evolve(m, to=r)})
 
     def _repeat(self, state: State, p: str) -> Iterable[State]:
         spent = self._spend(state, "repeat")

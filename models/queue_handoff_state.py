@@ -114,7 +114,7 @@ CONFIGS: Final[Mapping[str, Config]] = {
     "session": config("a b", "move late session", 3),
     "forget": config("a b", "move forget unknown unreadable late doubt", 3),
     "reload": config("a a2 b", "move reload person", 2),
-    "third": config("a b c", "move crash", 2),
+    "third": config("a b c", "move crash astray", 2),
     "poison": config("a b", "move poison", 1, limit=2),
     "news": config("a b", "move self reregister leader", 2),
     "elder": config("a b", "move", 2, old="leader"),
@@ -124,7 +124,6 @@ CONFIGS: Final[Mapping[str, Config]] = {
         "move self late lose repeat check session crash forget unknown unreadable reload reregister leader person"
         " poison doubt",
         3,
-        limit=2,
     ),
 }
 """The configurations of the manifest by name; each equals `spec/QueueHandoff_<name>.cfg`."""

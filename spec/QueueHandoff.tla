@@ -101,6 +101,14 @@ Lose ==
         /\ net' = net \ {m}
     /\ UNCHANGED <<row, node, up, ran, late>>
 
+(* An offer arrives at somebody else. *)
+Stray(r) ==
+    /\ Here(r) /\ Spend("astray")
+    /\ \E m \in net :
+        /\ m.kind = "offer" /\ r \notin {m.sender, m.to}
+        /\ net' = (net \ {m}) \cup {[m EXCEPT !.to = r]}
+    /\ UNCHANGED <<row, node, up, ran, late>>
+
 (* The same offer under a new request. *)
 Repeat(p) ==
     /\ At(p, "awaiting") /\ Spend("repeat") /\ Request(p, node[p]) \notin net
@@ -164,6 +172,7 @@ Next ==
     \/ \E p \in Nodes : Crash(p)
     \/ Reload
     \/ Lose
+    \/ \E r \in Nodes : Stray(r)
     \/ \E p \in Nodes : Repeat(p)
     \/ \E p \in Nodes : Reregister(p)
     \/ NewLeader

@@ -28,8 +28,8 @@ FreezeRefused(p) ==
     /\ Turn(p, "looking")
     /\ UNCHANGED <<row, up, net, ran, late, budget>>
 
-(* The donor drops its copy for an answer that names its own handoff, and for no other. *)
-Exact(m) == Guard("ack_is_exact", m.by = node[m.to].h)
+(* The donor drops its copy for an answer by which its recipient owns the item by its own handoff, and for no other. *)
+Exact(m) == Guard("ack_is_exact", m.by = node[m.to].h /\ m.sender = node[m.to].to)
 Hears(m) == m.kind = "ack" /\ At(m.to, "awaiting") /\ m.h = node[m.to].h
 (* The call of a donor: what is on its way of it. *)
 Call(p) == {m \in net : (m.kind \in {"ask", "offer"} /\ m.sender = p) \/ (m.kind = "ack" /\ m.to = p)}

@@ -29,6 +29,12 @@ STORIES = {
         "two",
         ["Stage", "Cancel", "Freeze", "Accept"],
     ),
+    "somebody else's offer accepted (M27)": (
+        "recipient_is_me",
+        "AcceptIsExact_I27_recipient",
+        "third",
+        ["Relay", "Stray", "Stage", "Accept"],
+    ),
     "a second offer (M28, F15)": ("one_offer", "FrozenWhileOffered_I28_other", "forget", ["Freeze", "LateCall"]),
     "accepted, says who is not the owner (M29)": ("accepted_before", "OneExecutor_I25_knows", "two", ["Accept"]),
     "dropped for a refusal (M30)": ("ack_is_exact", "ExactAck_I30", "two", ["Freeze", "RelayRefuses", "Acked"]),
