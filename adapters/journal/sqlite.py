@@ -30,7 +30,7 @@ R = TypeVar("R")
 def _call(act: Callable[[], R]) -> R:
     try:
         return act()
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:
         raise _fault(error) from error
 
 
@@ -46,7 +46,10 @@ def _patiently(act: Callable[[], R]) -> R:
         time.sleep(random.uniform(*_LOOK_S))
 
 
-def _fault(error: sqlite3.Error) -> DatabaseFault:
+def _fault(error: sqlite3.Error | UnicodeDecodeError) -> DatabaseFault:
+    # Only in a damaged file is a text, or a name of the schema, no UTF-8.
+    if isinstance(error, UnicodeDecodeError) or str(error).startswith("Could not decode to UTF-8"):
+        return DatabaseFault("SQLITE_CORRUPT", "a text in it is no UTF-8")
     number = getattr(error, "sqlite_errorcode", None)
     code = _CODES.get(number & 0xFF, "SQLITE_ERROR") if isinstance(number, int) else "SQLITE_MISUSE"
     return DatabaseFault(code, str(error))
@@ -75,7 +78,7 @@ class SqliteDatabase:
     def execute(self, sql: str, values: Sequence[Value] = ()) -> Sequence[Row]:
         try:
             return self._connection.execute(sql, values).fetchall()
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:
             if getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_BUSY:
                 raise _fault(error) from error
             return _patiently(lambda: self._connection.execute(sql, values).fetchall())
