@@ -52,11 +52,19 @@ class Room:
         self.files = PosixFiles()
         self.limits = Limits(grace_ms=100)
         self.databases: Databases = HastyDatabases(SqliteDatabases())
+        self._reader: tuple[int, SqliteDatabase] | None = None
 
     @property
     def path(self) -> Path:
         """The file."""
         return Path(self.directory.state) / "journal.db"
+
+    def reader(self) -> SqliteDatabase:
+        """A connection past all journals, to the file that is there now."""
+        number = self.path.stat().st_ino
+        if self._reader is None or self._reader[0] != number:
+            self._reader = (number, SqliteDatabase(str(self.path)))
+        return self._reader[1]
 
     def ports(self) -> Ports:
         """Real files, and the rest as a test says."""
@@ -140,11 +148,7 @@ def taken(journal: Journal, receipt: str, by: Party = ME) -> Holder:
 
 def table(room: Room, sql: str) -> list[tuple[object, ...]]:
     """Rows of the file, past the journal."""
-    database = SqliteDatabase(str(room.path))
-    try:
-        return [tuple(row) for row in database.execute(sql)]
-    finally:
-        database.close()
+    return [tuple(row) for row in room.reader().execute(sql)]
 
 
 TABLES = ("meta", "updates", "deliveries", "receipts", "servers", "moves", "evidence", "decisions")
