@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import shutil
 import sqlite3
 from collections.abc import Callable
@@ -432,3 +433,30 @@ def test_digits_that_several_begin_with_are_refused(desk: Desk, tenure: Tenure) 
     assert "several begin so" in line
     assert receipt in line
     assert twin in line
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_file_with_wrong_bytes_is_read_or_refused_in_one_line(
+    desk: Desk, tenure: Tenure, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """Whatever the bytes: an answer, or one line about the file; and looking changes none of them."""
+    monkeypatch.setattr(journal_look, "TRIES", 1)
+    desk.full()
+    chance = random.Random(seed)
+    data = bytearray(desk.path.read_bytes())
+    for _ in range(chance.choice([1, 20, 300])):
+        data[chance.randrange(len(data))] = chance.randrange(256)
+    if seed % 3 == 0:
+        page = 4_096 * chance.randrange(len(data) // 4_096)
+        data[page : page + 4_096] = bytes(4_096)
+    desk.path.write_bytes(data)
+    before = desk.bytes()
+    for command in COMMANDS[:3]:
+        said = tenure(*typed(command, desk.root))
+        assert said.status in (0, 2)
+        assert said.status == 0 or (1, True) == (len(said.err.splitlines()), str(desk.path) in said.err)
+        assert "a fault of the program" not in said.err
+    assert 0 == tenure("status", desk.root).status
+    assert before == desk.bytes()
+    for command in COMMANDS[3:6]:
+        assert tenure(*typed(command, desk.root)).status in (0, 1, 2)
