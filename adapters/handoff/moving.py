@@ -137,7 +137,12 @@ class Mover:
                 lanes: dict[str, list[_Wish]] = {}
                 for wish in wishes:
                     lanes.setdefault(wish.to.instance, []).append(wish)
-                await asyncio.gather(*(self._lane(lane, parties.get(to)) for to, lane in lanes.items()))
+                ended = await asyncio.gather(
+                    *(self._lane(lane, parties.get(to)) for to, lane in lanes.items()), return_exceptions=True
+                )
+                for fault in ended:  # when all of them have ended, so that no pass overlaps another
+                    if fault is not None:
+                        raise fault
             self.trouble = ""
         except TenureError as error:
             self.counts.troubles += 1

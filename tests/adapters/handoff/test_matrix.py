@@ -191,7 +191,7 @@ def test_F3_a_request_that_comes_late_finds_no_offer(tmp_path: Path) -> None:
     """The donor has lost patience, and has withdrawn it."""
 
     async def story() -> None:
-        async with Town(tmp_path, attrs.evolve(FAST, handoff_timeout_ms=150)) as town:
+        async with Town(tmp_path, attrs.evolve(FAST, handoff_timeout_ms=1000)) as town:
             lead, other, receipt = await pair(town)
             hold = other.between.hold = asyncio.Event()
             await lead.handoff.reconcile()
@@ -212,7 +212,8 @@ def test_F4_F5_an_answer_that_is_lost_is_told_by_the_row(tmp_path: Path, first: 
     """Whichever transaction is first decides; the donor either has it again, or knows that it has gone (L4)."""
 
     async def story() -> None:
-        async with Town(tmp_path, attrs.evolve(FAST, handoff_timeout_ms=200)) as town:
+        patience = 1000 if first == "cancel" else 30_000
+        async with Town(tmp_path, attrs.evolve(FAST, handoff_timeout_ms=patience)) as town:
             lead, other, receipt = await pair(town)
             gate = asyncio.Event()
             other.between.fates[OFFER] = ["drop"]

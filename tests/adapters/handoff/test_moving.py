@@ -352,6 +352,32 @@ def test_a_journal_that_cannot_be_read_ends_a_pass_and_no_more() -> None:
     run(story())
 
 
+def test_a_recipient_whose_item_makes_trouble_ends_nothing_else() -> None:
+    """A pass ends when all of it has ended, and says what failed."""
+
+    async def story() -> None:
+        house = House()
+        house.holds("a", 41, 1)
+        house.holds("b", 42, 2)
+        house.wish("a", "101:1")
+        gate = house.gates["b"] = asyncio.Event()
+
+        async def fails(receipt_id: str, outcome: str) -> None:
+            raise TenureError("journal.db: busy")
+
+        house.book.answer_move = fails  # type: ignore[method-assign]
+        passing = asyncio.ensure_future(house.mover.reconcile())
+        while "a" in house.items:
+            await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert not passing.done()
+        gate.set()
+        await passing
+        assert ("journal.db: busy", []) == (house.mover.trouble, list(house.items))
+
+    run(story())
+
+
 def test_it_looks_when_it_is_told_to() -> None:
     """At once, and not after the time between two looks."""
 

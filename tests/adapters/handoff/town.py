@@ -19,7 +19,7 @@ from tests.adapters.fleet.fleet_room import TIMES, Chief, Hand, House
 from tests.adapters.handoff.between import Between
 from tests.adapters.handoff.handoff_room import Station
 
-FAST = attrs.evolve(TIMES, handoff_timeout_ms=4000, relay_margin_ms=100.0, retry_first_ms=5, retry_last_ms=20)
+FAST = attrs.evolve(TIMES, handoff_timeout_ms=20_000, relay_margin_ms=100.0, retry_first_ms=5, retry_last_ms=20)
 
 
 class Town(House):
