@@ -3,7 +3,9 @@ database that the leader and all followers share (DESIGN 10; bus.md c, d).
 
 | file | what is in it |
 |---|---|
-| `journal` | `Journal`: open, operate, look, back up; each operation is one transaction |
+| `journal` | `Journal`: open it; all of its operations, each of them one transaction, are in the next four |
+| `operating` | how an operation goes: a refusal is an answer, and is told in the decisions |
+| `at_leader`, `at_instance`, `looked_at` | the methods of `Journal`, by who uses them |
 | `threaded` | the same for asyncio, in a thread of its own |
 | `updates` | operations of the leader: append, forward, wait, settle |
 | `deliveries` | the operation of an instance: admit |
