@@ -116,7 +116,8 @@ class Recipient:
         place = _Place(RECIPIENT.initial, own.Place(me))
         if (holder := self._holds(receipt.receipt_id)) is not None:
             self._offer(place, own.Held(holder))
-        current = self._current(offer.recipient_registration_generation)
+        mine = offer.recipient_instance_id == me.instance
+        current = mine and self._current(offer.recipient_registration_generation)
         answer = self._offer(place, own.Arrived(handoff, donor, current, able=here and self._serves()))
         if isinstance(answer, Refused):
             raise TenureError(_ELSEWHERE if not here else "; ".join(_WHY[guard] for guard in answer.guards))

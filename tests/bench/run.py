@@ -1,5 +1,5 @@
 """Benchmarks, by hand: ``python tests/bench/run.py [--json FILE] [--only NAMES]``; NAMES are some of step, tlc,
-minicheck, compare, files, traces, bus, fleet, journal.
+minicheck, compare, files, traces, bus, fleet, journal, handoff.
 
 Every number that matters is a ratio of two things measured in this one run on this one machine (DESIGN 11). Wall time
 is what is compared; the processor time beside it (of TLC with its collector and compiler) tells whether something else
@@ -23,6 +23,7 @@ import attrs
 from bus import bench_bus
 from files import bench_files
 from fleet import bench_fleets
+from handoff import bench_handoff
 from journal import bench_journal
 from statemachine import State, StateMachine
 from traces import bench_traces
@@ -369,6 +370,7 @@ def main() -> None:
         "bus": lambda: bench_bus(given.place),
         "fleet": lambda: bench_fleets(given.place),
         "journal": lambda: bench_journal(given.place),
+        "handoff": lambda: bench_handoff(given.place),
     }
     found: dict[str, list[Row]] = {}
     for name in given.only.split(","):

@@ -46,13 +46,16 @@ class Town(House):
         one.bind(self)
         return one
 
-    async def follows(self, pid: int, *, protocol: ProtocolIdentity | None = None, **more: Any) -> Citizen:
-        """A follower of the leader; what goes to it goes through `between`."""
+    async def follows(
+        self, pid: int, *, protocol: ProtocolIdentity | None = None, directly: bool = False, **more: Any
+    ) -> Citizen:
+        """A follower of the leader; what goes to it goes through `between`, unless it goes `directly`."""
         one = await self._citizen(pid, **more)
         one.hand = self.follower(pid, accept=one.handoff.accept, protocol=protocol)
         await one.hand.follower.start()
-        one.between = await self._stack.enter_async_context(Between(one.hand.follower._receiver.path))
-        one.hand.follower._receiver.path = one.between.path
+        if not directly:
+            one.between = await self._stack.enter_async_context(Between(one.hand.follower._receiver.path))
+            one.hand.follower._receiver.path = one.between.path
         await one.registers(self.lead)
         one.bind(self)
         return one
