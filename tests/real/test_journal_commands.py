@@ -27,7 +27,7 @@ def works(tmp_path: Path) -> Iterator[Works]:
         yield works
 
 
-def tenure(*arguments: str | Path, bound: bool = False) -> subprocess.CompletedProcess[str]:
+def tenure(*arguments: str | int | Path, bound: bool = False) -> subprocess.CompletedProcess[str]:
     """A command; `bound`: modes of files bind it, whoever runs it."""
     return subprocess.run(
         [sys.executable, "-m", "tenure.adapters.cli", *map(str, arguments)],
@@ -49,7 +49,7 @@ def test_lists_and_lives_while_a_fleet_works(works: Works) -> None:
     leader, second = works.fleet(2)
     works.push(*[leader.thread, second.thread] * 15)
     seen = []
-    while len(works.executions()) < 30:
+    while len(works.began()) < 30:
         seen.append(found("journal", "list", works.directory, "--all"))
     for listed in seen:
         updates = [row["update"] for row in listed["updates"]]
@@ -69,13 +69,13 @@ def test_lists_and_lives_while_a_fleet_works(works: Works) -> None:
         (receipt,) = life["receipts"]
         assert "done" == receipt["state"]
         pids = {row["pid"] for row in life["decisions"] if row["action"] == "start"}
-        assert pids == {leader.pid if update in works.by(leader) else second.pid}
+        assert pids == {leader.pid if update in works.by(leader.pid) else second.pid}
 
 
 def test_what_was_interrupted_is_done_again_by_a_person(works: Works) -> None:
     leader, second = works.fleet(2, "600")
     works.push(second.thread, second.thread)
-    until(lambda: works.by(second))
+    until(lambda: works.by(second.pid))
     second.kill()
     second.ends()
     until(lambda: works.interrupted() == [1])
@@ -85,7 +85,7 @@ def test_what_was_interrupted_is_done_again_by_a_person(works: Works) -> None:
     assert "1 interrupted" in tenure("status", works.directory).stdout
     done = tenure("journal", "retry", works.directory, short[0], "--yes")
     assert (0, "") == (done.returncode, done.stderr)
-    until(lambda: 1 in works.by(leader))  # it takes what is left behind
+    until(lambda: 1 in works.by(leader.pid))  # it takes what is left behind
     life = found("why", works.directory, "1")
     started = [row["pid"] for row in life["decisions"] if row["action"] == "start"]
     assert [second.pid, leader.pid] == started
@@ -103,7 +103,7 @@ def test_copies_of_a_directory_at_work_are_read(works: Works) -> None:
         for working in fleet:
             working.kill(signal.SIGSTOP)
         until(lambda: all(state(working.pid) == "T" for working in fleet))
-        executed = works.executions()
+        executed = works.began()
         copy = works.root / f"copy{number}"
         shutil.copytree(works.directory, copy, ignore=lambda place, names: sockets(Path(place), names))
         for working in fleet:
@@ -119,8 +119,8 @@ def test_copies_of_a_directory_at_work_are_read(works: Works) -> None:
 
 def executes_more(works: Works, count: int) -> None:
     """Wait until so many more are executed."""
-    before = len(works.executions())
-    until(lambda: len(works.executions()) >= before + count)
+    before = len(works.began())
+    until(lambda: len(works.began()) >= before + count)
 
 
 def sockets(place: Path, names: list[str]) -> list[str]:
@@ -188,3 +188,49 @@ def test_a_directory_that_cannot_be_written_is_read_if_nothing_is_to_be_undone(w
     assert f"tenure: {file}: " in unreadable.stderr
     assert "give this user the right" in unreadable.stderr
     file.chmod(0o600)
+
+
+def test_a_queued_item_is_moved_by_hand(works: Works) -> None:
+    """To a follower by its slot, on to the leader by its pid; what runs stays."""
+    leader, second, third = works.fleet(3, "600")
+    works.push(second.thread, second.thread)
+    until(lambda: works.by(second.pid) == [1])
+    slots = {
+        follower["pid"]: follower["slot"]
+        for fleet in found("status", works.directory)["fleets"]
+        for follower in fleet["followers"]
+    }
+    done = tenure("handoff", works.directory, "2", "--to", slots[third.pid])
+    assert (0, "") == (done.returncode, done.stderr)
+    assert "moved to " in done.stdout
+    until(lambda: works.by(third.pid) == [2])
+    runs = tenure("handoff", works.directory, "1", "--to", slots[third.pid])
+    assert 1 == runs.returncode
+    assert "it has begun, and is not moved any more" in runs.stdout
+    works.push(second.thread)
+    until(lambda: any(row["updates"] == [3] for row in found("journal", "list", works.directory)["receipts"]))
+    assert 0 == tenure("handoff", works.directory, "3", "--to", leader.pid).returncode
+    until(lambda: works.by(leader.pid) == [3])
+    life = found("why", works.directory, "3")
+    actions = [row["action"] for row in life["decisions"] if row["subject"] == life["receipts"][0]["receipt"]]
+    assert ["take", "offer_to", "accept", "start"] == actions
+    assert [1] == works.by(second.pid)
+    assert (
+        "tenure: --to Nobody: no instance, pid, slot or name of this fleet; there are"
+        in tenure("handoff", works.directory, "1", "--to", "Nobody").stderr
+    )
+
+
+def test_what_a_dead_owner_had_is_moved_by_hand(works: Works) -> None:
+    """The leader, which is busy, takes what was left, and offers it on."""
+    leader, second, third = works.fleet(3, "600")
+    works.push(leader.thread, second.thread, second.thread)
+    until(lambda: (works.by(leader.pid), works.by(second.pid)) == ([1], [2]))
+    until(lambda: len(found("journal", "list", works.directory)["receipts"]) == 3)
+    second.kill()
+    second.ends()
+    done = tenure("handoff", works.directory, "3", "--to", third.pid)
+    assert 0 == done.returncode, (done.stdout, done.stderr, tenure("why", works.directory, "3").stdout)
+    until(lambda: works.by(third.pid) == [3])
+    owners = [row["pid"] for row in found("why", works.directory, "3")["decisions"] if row["action"] == "take"]
+    assert [second.pid, leader.pid] == owners
