@@ -114,7 +114,9 @@ class DonorChart(StateMachine):
         """Proof: mine is what the row says is mine, by my acquisition. Without it a donor keeps what another owns, and
         tries for ever to begin it (V9, M25c)."""
         owner, me = message.owner, data.holder
-        return owner is not None and (owner.process, owner.acquisition) == (me.process, me.acquisition)
+        if owner is None or owner.acquisition != me.acquisition:
+            return False
+        return (owner.instance, owner.process) == (me.instance, me.process)
 
     @staticmethod
     @guard(Law.DURABLE_FIRST)

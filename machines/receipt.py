@@ -119,15 +119,16 @@ class ReceiptChart(StateMachine):
     @staticmethod
     @guard(Law.FENCE)
     def process_owns(data: Receipt, message: ByOwner) -> bool:
-        """Fence: a receipt belongs to a process. Without it a recipient that was only offered an item executes it under
-        its donor's acquisition (I21, I25, M21a, M25b)."""
-        return data.owner is not None and data.owner.process == message.by.process
+        """Fence: a receipt belongs to one activation of a process, whatever its session. Without it a recipient that
+        was only offered an item executes it under its donor's acquisition (I21, I25, M21a, M25b)."""
+        owner, by = data.owner, message.by
+        return owner is not None and (owner.instance, owner.process) == (by.instance, by.process)
 
     @staticmethod
     @guard(Law.FENCE)
     def acquisition_is_current(data: Receipt, message: ByOwner) -> bool:
-        """Fence: what is done with a receipt names the acquisition under which that was decided. Without it an
-        activation that is over settles, or executes once more, what its successor has taken (I21, M21b)."""
+        """Fence: what is done with a receipt names the acquisition under which that was decided. Without it a call of
+        an execution that was given up settles the one that has begun since (I21, M21b)."""
         return data.owner is not None and data.owner.acquisition == message.by.acquisition
 
     @staticmethod
@@ -174,9 +175,9 @@ class ReceiptChart(StateMachine):
         """Fence: only its owner gives a receipt away, under the acquisition, and the handoff, by which he has it.
         Without it an offer is accepted whose donor has lost the work meanwhile (I27)."""
         owner, donor = data.owner, message.donor
-        if owner is None:
+        if owner is None or (owner.instance, owner.process) != (donor.instance, donor.process):
             return False
-        return (owner.process, owner.acquisition, owner.handoff) == (donor.process, donor.acquisition, donor.handoff)
+        return (owner.acquisition, owner.handoff) == (donor.acquisition, donor.handoff)
 
     @staticmethod
     @guard(Law.LATE_IS_NOTHING)

@@ -509,13 +509,17 @@ class QueueHandoff(World[State]):
             rest |= {Msg("freeze", p, c.to, c.h, c.acq, 0)}
         elif c.phase == "cancelling":
             rest |= {Msg("cancel", p, NONE, c.h, c.acq, 0)}
+        elif c.phase == "executing":
+            rest |= {Msg("complete", p, NONE, 0, c.acq, 0)}
         return (self._put(spent, p, Copy("rebuilding"), net=rest),)
 
     def _late_call(self, state: State, p: str) -> Iterator[State]:
         for m in state.net:
-            if m.sender != p or m.kind not in ("freeze", "cancel"):
+            if m.sender != p or m.kind not in ("freeze", "cancel", "complete"):
                 continue
-            if m.kind == "freeze":
+            if m.kind == "complete":
+                done = self._asked(state, right.Complete(holder(p, m.acq, 0)))
+            elif m.kind == "freeze":
                 done = self._offers(state, p, m.h, m.to, m.acq, 0)
             else:
                 done = self._cancels(state, p, m.acq, 0, m.h)
@@ -555,7 +559,8 @@ class QueueHandoff(World[State]):
         lost = {
             m
             for m in state.net
-            if (m.to in dead and m.kind in ("offer", "ack")) or (m.sender in dead and m.kind in ("freeze", "cancel"))
+            if (m.to in dead and m.kind in ("offer", "ack"))
+            or (m.sender in dead and m.kind in ("freeze", "cancel", "complete"))
         }
         node = FrozenMap({q: NOTHING if q in dead else copy for q, copy in state.node.items()})
         return (attrs.evolve(spent, up=state.up - dead, node=node, net=state.net - lost),)

@@ -145,8 +145,10 @@ def recovery_needs_proof(s: State, t: State) -> bool:
 def owner_settles(s: State, t: State) -> bool:
     if s.row.state != "started" or t.row.state not in ("done", "pending", "failed"):
         return True
-    p = s.row.owner.node
-    return mine(s, p) and (t.node == s.node or t.node[p] == NOTHING)
+    owner = s.row.owner
+    if any((m.kind, m.sender, m.acq) == ("complete", owner.node, owner.acq) for m in s.net - t.net):
+        return True
+    return mine(s, owner.node) and (t.node[owner.node] == NOTHING or t.budget != s.budget)
 
 
 def own_binding(s: State, t: State) -> bool:

@@ -113,7 +113,7 @@ CONFIGS: Final[Mapping[str, Config]] = {
     "two": config("a b", "move crash check lose repeat forget late", 2),
     "session": config("a b", "move late session", 3),
     "forget": config("a b", "move forget unknown unreadable late doubt", 3),
-    "reload": config("a a2 b", "move reload person", 2),
+    "reload": config("a a2 b", "move reload person forget", 2),
     "third": config("a b c", "move crash astray", 2),
     "poison": config("a b", "move poison", 1, limit=2),
     "news": config("a b", "move self reregister leader", 2),

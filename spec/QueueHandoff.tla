@@ -35,6 +35,7 @@ Underway(p) ==
     LET c == node[p] IN
     CASE c.phase = "offering" -> {Msg("freeze", p, c.to, c.h, c.acq, 0)}
       [] c.phase = "cancelling" -> {Msg("cancel", p, "none", c.h, c.acq, 0)}
+      [] c.phase = "executing" -> {Msg("complete", p, "none", 0, c.acq, 0)}
       [] OTHER -> {}
 Forget(p) ==
     /\ Here(p) /\ node[p].phase \notin {"none", "rebuilding"} /\ Spend("forget")
@@ -44,8 +45,9 @@ Forget(p) ==
 
 LateCall(p) ==
     /\ \E m \in net :
-        /\ m.sender = p /\ m.kind \in {"freeze", "cancel"}
-        /\ row' = IF m.kind = "freeze" /\ Offers(m.sender, m) THEN Freezes(m.sender, m)
+        /\ m.sender = p /\ m.kind \in {"freeze", "cancel", "complete"}
+        /\ row' = IF m.kind = "complete" THEN IF row.state = "started" /\ Owns(p, m.acq) THEN Done ELSE row
+                  ELSE IF m.kind = "freeze" /\ Offers(m.sender, m) THEN Freezes(m.sender, m)
                   ELSE IF m.kind = "cancel" /\ Cancels(m.sender, m.acq, m.h) THEN Thaw(row) ELSE row
         /\ net' = net \ {m}
     /\ UNCHANGED <<node, up, ran, late, budget>>
@@ -85,7 +87,7 @@ Crash(p) ==
        /\ up' = up \ dead
        /\ node' = [q \in Nodes |-> IF q \in dead THEN Nothing ELSE node[q]]
        /\ net' = {m \in net : ~(m.to \in dead /\ m.kind \in {"offer", "ack"})
-                              /\ ~(m.sender \in dead /\ m.kind \in {"freeze", "cancel"})}
+                              /\ ~(m.sender \in dead /\ m.kind \in {"freeze", "cancel", "complete"})}
     /\ UNCHANGED <<row, ran, late>>
 
 (* The process goes on as another activation, with an empty memory. *)
@@ -202,7 +204,7 @@ TypeOK ==
     /\ row.offer.to \in Nodes \cup {"none"} /\ row.fallen \in Nodes \cup {"none"} /\ row.attempts \in 0..Limit
     /\ \A p \in Nodes : node[p].phase \in Phases /\ (node[p].phase \in {"none", "rebuilding"} <=> node[p].acq = 0)
     /\ up \subseteq Nodes /\ ran \in 0..2 /\ late \in 0..12 /\ budget \in 0..Budget
-    /\ \A m \in net : m.kind \in {"ask", "offer", "ack", "freeze", "cancel"}
+    /\ \A m \in net : m.kind \in {"ask", "offer", "ack", "freeze", "cancel", "complete"}
 
 (* It has its effect once, unless a person wants it again. *)
 AtMostOnce == ran <= 1
@@ -258,7 +260,9 @@ RecoveryNeedsProof_I22 ==
 (* What has begun is over when its executor says so. *)
 OwnerSettles_I21 ==
     [][row.state = "started" /\ row'.state \in {"done", "pending", "failed"} =>
-          Mine(row.owner.node) /\ (node' = node \/ node'[row.owner.node] = Nothing)]_vars
+          LET p == row.owner.node IN
+          \/ Mine(p) /\ (node'[p] = Nothing \/ budget' # budget)
+          \/ \E m \in net \ net' : m.kind = "complete" /\ m.sender = p /\ m.acq = row.owner.acq]_vars
 
 (* Work is taken by who serves its binding, by who was to get it, or by the leader when nobody is left. *)
 OwnBinding_I17 ==

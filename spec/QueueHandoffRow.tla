@@ -60,8 +60,8 @@ Request(p, c) == Msg("ask", p, c.to, c.h, c.acq, c.by)
 Answer(m, by) == IF At(m.sender, "awaiting") /\ node[m.sender].h = m.h
                  THEN {Msg("ack", m.to, m.sender, m.h, 0, by)} ELSE {}
 -----------------------------------------------------------------------------
-(* The row.  What is done with it names the process and the acquisition under which that was decided. *)
-Owns(p, acq) == /\ Guard("process_owns", Process(row.owner.node) = Process(p))
+(* The row.  What is done with it names the activation and the acquisition under which that was decided. *)
+Owns(p, acq) == /\ Guard("process_owns", row.owner.node = p)
                 /\ Guard("acquisition_is_current", row.owner.acq = acq)
 Free(r) == [r EXCEPT !.state = "pending", !.owner = Nobody, !.offer = NoOffer, !.fallen = "none"]
 Cut(r) == [Free(r) EXCEPT !.state = "interrupted"]

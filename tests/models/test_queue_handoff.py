@@ -20,7 +20,7 @@ STORIES = {
         "acquisition_is_current",
         "OwnerSettles_I21",
         "reload",
-        ["Reload", "Reclaim", "Take", "Straggle", "Straggle"],
+        ["Start", "Forget", "Rebuild", "Retry", "Take", "Start", "LateCall"],
     ),
     "begun while offered (M25a, F17)": ("offered_is_frozen", "FrozenWhileOffered_I28", "two", ["Freeze", "Start"]),
     "late offer accepted (M27)": (
