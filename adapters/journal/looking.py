@@ -52,7 +52,8 @@ _SERVED: Final = (
     " AND update_id > ? ORDER BY update_id LIMIT ?"
 )
 _DUE: Final = (
-    f"SELECT {UPDATE_COLUMNS} FROM updates WHERE phase = 'waiting' AND next_at <= ? AND update_id > ?"
+    f"SELECT {UPDATE_COLUMNS} FROM updates WHERE settled_at IS NULL AND phase = 'waiting' AND next_at <= ?"
+    " AND update_id > ?"
     " ORDER BY update_id LIMIT ?"
 )
 _NEXT_RETRY: Final = "SELECT min(next_at) FROM updates WHERE phase = 'waiting' AND next_at > ?"

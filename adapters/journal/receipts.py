@@ -12,7 +12,7 @@ import attrs
 
 from tenure.adapters.journal.capacity import size_of
 from tenure.adapters.journal.decisions import decide
-from tenure.adapters.journal.rows import RECEIPT_COLUMNS, ReceiptRow, receipt_cells, receipt_row
+from tenure.adapters.journal.rows import RECEIPT_COLUMNS, ReceiptRow, receipt_cells, receipt_row, text
 from tenure.adapters.journal.servers import right_of
 from tenure.adapters.journal.settling import settle_deliveries
 from tenure.adapters.journal.transaction import Declined, Transaction
@@ -54,7 +54,13 @@ _PUT: Final = (
     " offer_handoff = ?, offer_instance = ?, offer_process = ?,"
     " fallen_handoff = ?, fallen_instance = ?, fallen_process = ? WHERE receipt_id = ?"
 )
-_OWNED: Final = "SELECT DISTINCT owner_process FROM receipts WHERE owner_process IS NOT NULL"
+_OWNERS: Final = """WITH RECURSIVE owners (process) AS (
+        SELECT min(owner_process) FROM receipts WHERE owner_process IS NOT NULL
+        UNION ALL
+        SELECT (SELECT min(owner_process) FROM receipts WHERE owner_process > process) FROM owners
+        WHERE process IS NOT NULL)
+    SELECT process FROM owners WHERE process IS NOT NULL"""
+"""Each process once, by one look at the index for each; DISTINCT would look at every receipt that somebody owns."""
 _OF_PROCESS: Final = f"SELECT {RECEIPT_COLUMNS} FROM receipts WHERE owner_process = ? ORDER BY first_update LIMIT ?"
 _OF_PAST: Final = (
     f"SELECT {RECEIPT_COLUMNS} FROM receipts WHERE owner_process = ? AND owner_instance <> ?"
@@ -153,12 +159,11 @@ def recover(transaction: Transaction, receipt_id: str, expected: str, by: Party)
 def recover_all(transaction: Transaction, by: Party) -> tuple[Recovered, ...]:
     """At most `AT_ONCE` receipts of owners that are proven dead."""
     found: list[Recovered] = []
-    for (process,) in transaction.read(_OWNED):
-        assert isinstance(process, str)
+    for cells in transaction.read(_OWNERS):
+        process = text(cells[0])
         if len(found) >= AT_ONCE or transaction.liveness.evidence(process) != "dead":
             continue
-        for cells in transaction.read(_OF_PROCESS, (process, AT_ONCE - len(found))):
-            row = receipt_row(cells)
+        for row in map(receipt_row, transaction.read(_OF_PROCESS, (process, AT_ONCE - len(found)))):
             assert row.data.owner is not None
             expected = row.data.owner.acquisition
             message = Recover(expected, "dead")

@@ -65,13 +65,12 @@ class SqliteDatabase:
         self._connection = _call(lambda: sqlite3.connect(_uri(path, mode), 0, isolation_level=None, uri=True))
 
     def begin(self) -> None:
-        # A child of a fork shares neither the locks nor the right to close them.
-        if os.getpid() != self._pid:
-            raise DatabaseFault("SQLITE_MISUSE", "this connection belongs to the process that forked")
+        self._require_mine()
         self.rollback()
         _patiently(lambda: self._connection.execute("BEGIN IMMEDIATE"))
 
     def snapshot(self) -> None:
+        self._require_mine()
         self.rollback()
         _call(lambda: self._connection.execute("BEGIN"))
 
@@ -118,6 +117,11 @@ class SqliteDatabase:
 
     def close(self) -> None:
         _call(self._connection.close)
+
+    def _require_mine(self) -> None:
+        # A child of a fork shares neither the locks nor the right to drop them.
+        if os.getpid() != self._pid:
+            raise DatabaseFault("SQLITE_MISUSE", "this connection belongs to the process that forked")
 
 
 class SqliteDatabases:

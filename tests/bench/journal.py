@@ -245,6 +245,8 @@ def _operations(benches: dict[str, Bench], rounds: int) -> dict[str, dict[str, f
 
                 update = bench.append()
                 lap("append")
+                assert bench.journal.outgoing(-1, 10)
+                lap("outgoing")
                 receipt = bench.keep(update)
                 lap("keep")
                 assert bench.journal.pending_work("B", 10)
