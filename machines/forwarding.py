@@ -135,7 +135,8 @@ class ForwardingChart(StateMachine):
     @guard(Law.PROOF)
     def binding_gone(data: Update, message: Release) -> bool:
         """Proof: that a binding is silent does not mean that it is gone. Without it a forward that is on its way is
-        admitted by the old binding beside the new one."""
+        admitted beside the new binding by an instance of the old one, if that belongs to another system and sees no
+        row of ours."""
         return message.gone
 
     @staticmethod

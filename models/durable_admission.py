@@ -49,13 +49,13 @@ def _config(
     budget: int,
     *,
     last: int = 1,
-    early: int = 0,
+    first: bool = False,
     target: str = "B",
     poison: tuple[int, ...] = (),
     room: int = 1,
 ) -> Config:
     who, lead, what = processes.split(), frozenset(leaders.split()), frozenset(causes.split())
-    return Config(tuple(who), lead, last, early, target, frozenset(poison), room, what, budget)
+    return Config(tuple(who), lead, last, first, target, frozenset(poison), room, what, budget)
 
 
 CONFIGS: Mapping[str, Config] = {
@@ -63,10 +63,12 @@ CONFIGS: Mapping[str, Config] = {
     "alone": _config("a", "a", "old trim", 3, target="A"),
     "once": _config("a b", "a", "late odd astray babble full", 1),
     "poison": _config("a", "a", "person", 1, last=2, target="A", poison=(1,), room=2),
-    "move": _config("a b", "a", "move crash late", 2),
+    "move": _config("a b", "a", "move late foreign", 3),
+    "again": _config("a b", "a", "dup trim", 2),
+    "left": _config("a b", "a", "move crash", 2),
     "channel": _config("a b", "a", "lose late dup odd astray forged moved babble full trim silent person", 2),
     "crash": _config("a b c", "a b", "crash replace lose silent", 1),
-    "leaders": _config("a b", "a b", "depose late person", 1, last=2, early=1),
+    "leaders": _config("a b", "a b", "depose late person", 1, first=True),
     "all": _config("a b", "a b", "depose crash lose person move", 2),
 }
 """The configurations of the manifest by name; each equals `spec/DurableAdmission_<name>.cfg`."""
@@ -81,17 +83,17 @@ class DurableAdmission(Steps):
 
     def initial(self) -> Iterable[State]:
         c = self.config
-        node = dict.fromkeys(c.processes, IDLE) | {"a": Node(epoch=1, skips=c.early > 0)}
+        node = dict.fromkeys(c.processes, IDLE) | {"a": Node(epoch=1, skips=c.first)}
         if "c" in node:
             node["c"] = Node(up="no")
         yield State(
-            sent=c.early,
+            sent=0,
             confirmed=0,
             node=FrozenMap(node),
             net=frozenset(),
             target=FrozenMap(dict.fromkeys(c.updates, c.target)),
             fence=1,
-            opened=c.early == 0,
+            opened=not c.first,
             offset=0,
             update=FrozenMap(dict.fromkeys(c.updates, Row(FORWARDING.initial, NO))),
             work=frozenset(),

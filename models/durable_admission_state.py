@@ -117,7 +117,7 @@ class Config:
     processes: tuple[str, ...]
     leaders: frozenset[str]
     last: int
-    early: int
+    first: bool
     target: str
     poison: frozenset[int]
     room: int

@@ -269,16 +269,16 @@ class Steps(World[State]):
     def _body(self, m: Msg) -> int:
         return m.body if self.permit("position_left_out", True) else m.body + 10 * m.pos
 
-    def _admits(self, state: State, q: str, m: Msg) -> frozenset[Work] | None:
+    def _admits(self, state: State, q: str, m: Msg, *, foreign: bool = False) -> frozenset[Work] | None:
         """The deliveries after the instance has admitted it, or None for a refusal."""
-        row, body = state.update[m.i], self._body(m)
+        row = Row("forwarding", m.b) if foreign else state.update[m.i]
         known = next((d for d in state.work if same(d, m)), None)
         message = there.Admit(
             delivery=id_of(m.b, m.i, m.g),
             kind=KIND,
             binding=m.b,
             update=m.i,
-            body=str(body),
+            body=str(self._body(m)),
             row=seen(row),
             bound=None if row.binding == NO else row.binding,
             passed=m.i <= state.offset,
@@ -299,10 +299,14 @@ class Steps(World[State]):
         for m in state.net:
             if (m.kind, m.to, m.i) != ("forward", q, i):
                 continue
-            admits = self._admits(state, q, m)
-            for cause in (NO, "dup", "full"):
+            seen_row = self._admits(state, q, m)
+            for cause in (NO, "dup", "full", "foreign"):
                 budget = self._spend(state, cause)
-                if budget is None or (cause == "full" and (admits is None or admits == state.work)):
+                if budget is None:
+                    continue
+                admits = self._admits(state, q, m, foreign=True) if cause == "foreign" else seen_row
+                inserts = admits is not None and admits != state.work
+                if (cause in ("full", "foreign") and not inserts) or (cause == "foreign" and seen_row == admits):
                     continue
                 ok = self.guard("ack_after_commit", False) if cause == "full" else admits is not None
                 work = state.work if admits is None or cause == "full" else admits

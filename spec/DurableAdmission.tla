@@ -109,12 +109,12 @@ Redo(i) ==
     /\ UNCHANGED <<telegram, node, net, meta, update, outcome, budget>>
 -----------------------------------------------------------------------------
 Init ==
-    /\ sent = Early /\ confirmed = 0 /\ net = {}
-    /\ node = [p \in Processes |-> CASE p = "a" -> [Idle EXCEPT !.epoch = 1, !.skips = Early > 0]
+    /\ sent = 0 /\ confirmed = 0 /\ net = {}
+    /\ node = [p \in Processes |-> CASE p = "a" -> [Idle EXCEPT !.epoch = 1, !.skips = First]
                                      [] p = "c" -> [Idle EXCEPT !.up = "no"]
                                      [] OTHER -> Idle]
     /\ target = [i \in Updates |-> Target]
-    /\ fence = 1 /\ opened = (Early = 0) /\ offset = 0
+    /\ fence = 1 /\ opened = ~First /\ offset = 0
     /\ update = [i \in Updates |-> [phase |-> "absent", binding |-> "none"]]
     /\ work = {} /\ effects = [i \in Updates |-> 0] /\ unwanted = {} /\ harm = {}
     /\ budget = Budget

@@ -40,15 +40,17 @@ Reply(m, ok, b, g) ==
     THEN {[Message("ack", m.to, m.epoch, m.i, b, g) EXCEPT !.ok = ok]}
     ELSE {}
 
-(* Durable first: journaled, and then answered. *)
+(* Durable first: journaled, and then answered.  An instance of another system (foreign) sees no row of the leader's. *)
 HearForward(q, i) ==
     /\ Up(q)
-    /\ \E m \in net, cause \in {"none", "dup", "full"} :
+    /\ \E m \in net, cause \in {"none", "dup", "full", "foreign"} :
         /\ m.kind = "forward" /\ m.to = q /\ m.i = i
-        /\ LET inserts == Inserts(q, m, update[i])
+        /\ LET unseen == [phase |-> "forwarding", binding |-> m.b]
+               inserts == Inserts(q, m, IF cause = "foreign" THEN unseen ELSE update[i])
                ok == IF cause = "full" THEN Guard("ack_after_commit", FALSE) ELSE inserts \/ SaysAgain(q, m)
                reply == Reply(m, ok, IF ok THEN m.b ELSE "none", IF ok THEN m.g ELSE 0)
            IN  /\ cause = "full" => inserts
+               /\ cause = "foreign" => inserts /\ ~Inserts(q, m, update[i])
                /\ Costs(cause)
                /\ work' = IF inserts /\ cause # "full" THEN work \cup {New(q, m)} ELSE work
                /\ net' = (IF cause = "dup" THEN net ELSE net \ {m}) \cup reply

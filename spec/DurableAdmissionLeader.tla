@@ -8,7 +8,7 @@ CONSTANTS
     Processes,  \* of {"a", "b", "c"}; a leads first, c may come in the place of b
     Leaders,    \* those of them that may lead
     Last,       \* updates are numbered 1..Last
-    Early,      \* how many of them are there before the first start
+    First,      \* whether the first start is not over
     Target,     \* the binding that they are for
     Poison,     \* updates whose execution fails, certainly without effect
     Room,       \* how many deliveries may be under way
