@@ -59,7 +59,7 @@ def list_(
         bool, typer.Option("--all", help="Also what is settled, as long as that is remembered.")
     ] = False,
     limit: Annotated[
-        int, typer.Option(metavar="N", min=1, max=100_000, help="So many updates and receipts at most.")
+        int, typer.Option(metavar="N", min=1, max=10_000, help="So many updates and receipts at most.")
     ] = 1_000,
     as_json: AsJson = False,
 ) -> None:
