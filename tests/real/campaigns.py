@@ -1,0 +1,352 @@
+"""A campaign: many updates into a few instances, items that move, and processes that are killed, stopped and told to
+leave all the time. What has come of it is judged by what the handlers wrote and by the journal; see `Campaign`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from tenure.adapters.errors import TenureError
+from tenure.adapters.files.directory import agent_directory
+from tenure.adapters.files.host import real_ports
+from tenure.adapters.journal.journal import Journal
+from tenure.adapters.testing.history import State, judge
+from tests.real.conftest import state, until
+from tests.real.lives import Told, whole_lives
+from tests.real.works import PATIENCE, ROOT, SCALE, Works
+
+THREADS_OF_NOBODY = 0.05
+"""So many of the updates are in no thread: they are the leader's."""
+
+
+class Terminal:
+    """See `tests.real.terminal`. `pid`: of the process that it started last."""
+
+    def __init__(self, works: Works, *options: str, scale: float = SCALE) -> None:
+        number = len(works.all) + 1
+        self._output, self._errors = works.root / f"out{number}", works.root / f"err{number}"
+        with self._output.open("wb") as output, self._errors.open("wb") as errors:
+            words = [str(works.directory), works.socket, str(works.log), str(scale), *options]
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "tests.real.terminal", *words],
+                cwd=ROOT,
+                stdout=output,
+                stderr=errors,
+                start_new_session=True,
+            )
+
+    @property
+    def _lines(self) -> list[tuple[int, str]]:
+        whole = self._output.read_text().rpartition("\n")[0]
+        return [(int(line.partition(" ")[0]), line.partition(" ")[2]) for line in whole.splitlines()]
+
+    @property
+    def pid(self) -> int:
+        """Of the process that runs, or has ended last; 0 before the first."""
+        lines = self._lines
+        return lines[-1][0] if lines else 0
+
+    @property
+    def role(self) -> str:
+        """What it is now."""
+        lines = self._lines
+        return lines[-1][1] if lines else ""
+
+    @property
+    def leads(self) -> bool:
+        """It says so."""
+        return self.role.startswith("leading")
+
+    @property
+    def pids(self) -> list[int]:
+        """Of all that it has started."""
+        return [pid for pid, what in self._lines if what == "starts"]
+
+    @property
+    def ended(self) -> dict[int, int]:
+        """The statuses of those that have ended."""
+        return {pid: int(what.rpartition(" ")[2]) for pid, what in self._lines if what.startswith("ends with ")}
+
+    @property
+    def place(self) -> int | None:
+        """The number of the thread that it had last."""
+        found = [re.search(r"thread 0/(\d+)$", what) for _, what in self._lines]
+        numbers = [int(match[1]) for match in found if match is not None]
+        return numbers[-1] if numbers else None
+
+    @property
+    def thread(self) -> int:
+        """The same."""
+        assert self.place is not None, self._lines
+        return self.place
+
+    @property
+    def said(self) -> str:
+        """What was written on standard error."""
+        return self._errors.read_text()
+
+    def becomes(self, text: str) -> str:
+        """Wait until its role begins with `text`."""
+        until(lambda: self.role.startswith(text), PATIENCE)
+        return self.role
+
+    def kill(self, number: int = signal.SIGKILL) -> None:
+        """Signal the process that it started last."""
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, number)
+
+    def stop(self) -> int:
+        """Its process stands still when this returns, or has ended."""
+        pid = self.pid
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGSTOP)
+        until(lambda: _stands(pid))
+        return pid
+
+    def close(self) -> None:
+        """End it, and what it started."""
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+
+def _stands(pid: int) -> bool:
+    try:
+        tasks = list(Path(f"/proc/{pid}/task").iterdir())
+    except OSError:
+        return True
+    return all(state(pid, int(task.name)) in ("T", "", "Z", "X") for task in tasks)
+
+
+@attrs.define
+class Harm:
+    """What was done to processes. `killed`, `told`: pids that a SIGKILL, a SIGTERM was sent to."""
+
+    killed: set[int] = attrs.field(factory=set)
+    told: set[int] = attrs.field(factory=set)
+    stops: int = 0
+    asked: int = 0
+    """Moves that were asked for."""
+    leaders: int = 0
+    """Of those killed: how many led."""
+
+    @property
+    def ends(self) -> int:
+        """How many processes were made to end."""
+        return len(self.killed | self.told)
+
+
+@attrs.frozen
+class Result:
+    """What a campaign has come to."""
+
+    pushed: int
+    executed: int
+    interrupted: int
+    faults: tuple[str, ...]
+    harm: Harm
+    begun: int
+    failures: int
+    moved: int
+    decisions: int
+    seconds: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.pushed} updates, {len(self.harm.killed)} killed ({self.harm.leaders} leaders), "
+            f"{len(self.harm.told)} told to leave, {self.harm.stops} stopped, {self.harm.asked} moves asked for: "
+            f"{self.executed} executed, {self.interrupted} interrupted, {self.begun} begun, {self.failures} failed, "
+            f"{self.moved} handed over, {self.decisions} decisions, {len(self.faults)} faults, {self.seconds:.1f} s"
+        )
+
+
+class Campaign(Works):
+    """Terminals on one directory, in which something is started again whenever it has ended."""
+
+    def __init__(self, root: Path, seed: int) -> None:
+        super().__init__(root)
+        self.chance = random.Random(seed)
+        self.terminals: list[Terminal] = []
+        self.harm = Harm()
+        self._began = time.monotonic()
+        self._stopped: dict[int, float] = {}
+
+    def open(self, count: int, *options: str, scale: float = SCALE) -> list[Terminal]:
+        """So many, the first of which leads; the first start is over. `options`: of `tests.real.terminal`."""
+        for _ in range(count):
+            terminal = Terminal(self, *options, scale=scale)
+            self.all.append(terminal)  # type: ignore[arg-type]
+            self.terminals.append(terminal)
+            until(lambda one=terminal: one.place is not None, PATIENCE)  # type: ignore[misc]
+            if len(self.terminals) == 1:
+                until(lambda: self.journal(lambda j: j.state().opened), PATIENCE)
+        self._began = time.monotonic()
+        return self.terminals
+
+    def say(self, *messages: tuple[int | None, str]) -> None:
+        """An update with each of these texts, in these threads."""
+        updates: list[dict[str, Any]] = []
+        for thread, text in messages:
+            self.pushed += 1
+            inner: dict[str, Any] = {"message_id": self.pushed, "chat": {"id": 0}, "text": text}
+            if thread is not None:
+                inner["message_thread_id"] = thread
+            updates.append({"update_id": self.pushed, "message": inner})
+        asyncio.run(self._client.push(*updates))
+
+    def some(self, count: int) -> list[tuple[int | None, str]]:
+        """Messages for all threads; some of them fail at first, some take long."""
+        found: list[tuple[int | None, str]] = []
+        for _ in range(count):
+            nobody = self.chance.random() < THREADS_OF_NOBODY
+            thread = None if nobody else self.chance.choice(self.terminals).thread
+            text = self.chance.choices(
+                ["hello", "takes 0.02", f"fails {self.chance.randint(1, 3)}", "takes 0.2"], [60, 33, 4, 3]
+            )[0]
+            found.append((thread, text))
+        return found
+
+    # -- harm ---------------------------------------------------------------------------------------------------------
+
+    def hurt(self) -> None:
+        """Somebody is killed, told to leave, or stopped for a while; the leader more often than others."""
+        leaders = [one for one in self.terminals if one.leads]
+        one = self.chance.choice(leaders if leaders and self.chance.random() < 0.15 else self.terminals)
+        pid, leads = one.pid, one.leads
+        how = self.chance.choices(["kill", "stop", "tell"], [7, 2, 1])[0]
+        if how == "stop" and pid not in self._stopped:
+            self.harm.stops += 1
+            self._signal(pid, signal.SIGSTOP)
+            self._stopped[pid] = time.monotonic() + self.chance.uniform(0.1, 1.5)
+        elif how == "tell":
+            self._signal(pid, signal.SIGTERM)
+            self.harm.told.add(pid)
+        else:
+            self._signal(pid, signal.SIGKILL)
+            self.harm.leaders += leads
+            self.harm.killed.add(pid)
+
+    def wake(self, *, everybody: bool = False) -> None:
+        """Who was stopped for long enough goes on."""
+        for pid, when in list(self._stopped.items()):
+            if everybody or time.monotonic() >= when:
+                self._signal(pid, signal.SIGCONT)
+                del self._stopped[pid]
+
+    def move(self, count: int) -> None:
+        """A person wants some of what is open somewhere else."""
+
+        def ask(journal: Journal) -> int:
+            living = {str(one.pid) for one in self.terminals}
+            parties = {row.party.instance for row in journal.servers() if row.left_at is None}
+            there = sorted(one for one in parties if one.partition(":")[0] in living)
+            waiting = [row for row in journal.listing(200).receipts if row.phase in ("pending", "queued")]
+            asked = 0
+            for row in self.chance.sample(waiting, min(count, len(waiting))):
+                mine = "" if row.data.owner is None else row.data.owner.instance
+                if others := [one for one in there if one != mine]:
+                    asked += journal.ask_move(row.receipt_id, self.chance.choice(others))
+            return asked
+
+        with (
+            suppress(TenureError),  # somebody is inside, or was stopped there
+            Journal.open(real_ports(), agent_directory(self.directory), create=False) as journal,
+        ):
+            self.harm.asked += ask(journal)
+
+    def rage(self, total: int, *, every: tuple[float, float] = (0.2, 0.5), batch: int = 15, goes_on: int = 0) -> None:
+        """Push so many updates, bit by bit, and hurt somebody all the time; so many times more when all are pushed."""
+        while self.pushed < total or goes_on > 0:
+            if self.pushed < total:
+                self.say(*self.some(min(batch, total - self.pushed)))
+            else:
+                goes_on -= 1
+            self.move(3)
+            over = time.monotonic() + self.chance.uniform(*every)
+            while time.monotonic() < over:
+                self.wake()
+                time.sleep(0.01)
+            self.hurt()
+        self.wake(everybody=True)
+
+    @staticmethod
+    def _signal(pid: int, number: int) -> None:
+        if pid:
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
+
+    def settles(self) -> None:
+        """Wait until everything that was pushed is executed, or interrupted; without getting in their way."""
+        deadline = time.monotonic() + 2 * PATIENCE
+        while True:
+            listing = self.listing()
+            over = listing.meta.passed >= self.pushed and not listing.updates
+            if over and all(row.phase == "interrupted" for row in listing.receipts):
+                return
+            assert time.monotonic() < deadline, f"{listing}\n{[(t.pid, t.role, t.said) for t in self.terminals]}"
+            time.sleep(0.1)
+
+    # -- judgement ----------------------------------------------------------------------------------------------------
+
+    def result(self) -> Result:
+        """What has become of everything, when it has settled. Faults are also: a life that is not told completely, and
+        a process that ended by itself."""
+        self.settles()
+        executions = self.executions()
+        lives = self.lives(range(1, self.pushed + 1))
+        verdict = judge(range(1, self.pushed + 1), executions, {n: life.state for n, life in lives.items()})
+        faults = [str(fault) for fault in verdict.faults]
+        faults += [f"update {n}: {fault}" for n, life in lives.items() for fault in life.faults(executions)]
+        faults += self._ends()
+        what = Counter(line.what for line in executions)
+        moved = sum(life.moved for life in lives.values())
+        decisions = sum(life.decisions for life in lives.values())
+        seconds = time.monotonic() - self._began
+        return Result(
+            self.pushed, verdict.executed, verdict.interrupted, tuple(faults), self.harm, what["began"],
+            what["failed"], moved, decisions, seconds,
+        )  # fmt: skip
+
+    def lives(self, updates: Sequence[int]) -> dict[int, Told]:
+        """What `tenure why --json` tells of each of them."""
+        return whole_lives(self.directory, updates)
+
+    def _ends(self) -> list[str]:
+        """Processes that ended, and nobody had done anything to them."""
+        found = []
+        for terminal in self.terminals:
+            for pid, status in terminal.ended.items():
+                killed, told = pid in self.harm.killed, pid in self.harm.told
+                if not ((killed and status == -signal.SIGKILL) or (told and status in (0, -signal.SIGTERM))):
+                    found.append(f"process {pid} ended with {status}: {terminal.said[-2000:]}")
+            if "Traceback" in terminal.said or "Error" in terminal.said:
+                found.append(f"somebody said: {terminal.said[:3000]}")
+        return found
+
+    @property
+    def states(self) -> dict[int, State]:
+        """The journal's word on each update."""
+        return {number: life.state for number, life in self.lives(range(1, self.pushed + 1)).items()}
+
+
+@contextmanager
+def campaign_in(root: Path, seed: int) -> Iterator[Campaign]:
+    """A directory in which nobody works any more afterwards."""
+    campaign = Campaign(root, seed)
+    try:
+        yield campaign
+    finally:
+        campaign.close()
