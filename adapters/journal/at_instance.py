@@ -133,6 +133,10 @@ class AtInstance(Operating):
         """What persons want moved of what this process owns, and nobody has answered."""
         return self._store.read(lambda t: moves.moves_for(t, process))
 
+    def moves_to_take(self, by: Party) -> tuple[Move, ...]:
+        """What persons want moved of what `by` may take, and nobody has taken; also of what waits for its time."""
+        return self._store.read(lambda t: moves.moves_to_take(t, by))
+
     def move_of(self, receipt_id: str) -> Move | None:
         """Where a person wanted it last, and what has come of it."""
         return self._store.read(lambda t: moves.move_of(t, receipt_id))

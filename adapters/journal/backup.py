@@ -21,7 +21,7 @@ def back_up(store: Store, files: Files, identities: Identities, target: str) -> 
         _require_free(files, target)
         files.create(temporary, b"")
         try:
-            store.backup(temporary)
+            store.backup(temporary, target)
             _require_free(files, target)
             files.rename(temporary, target)
         except (TenureError, OSError):

@@ -10,6 +10,7 @@ import attrs
 from tenure.adapters.journal.database import Row
 from tenure.adapters.journal.rows import integer, text, text_or_none
 from tenure.adapters.journal.transaction import Transaction
+from tenure.machines.receipt_messages import Party
 
 
 @attrs.frozen
@@ -65,6 +66,18 @@ def moves_for(transaction: Transaction, process: str) -> tuple[Move, ...]:
         f"SELECT {_COLUMNS} FROM moves JOIN receipts ON receipts.receipt_id = moves.receipt_id"
         " WHERE moves.outcome IS NULL AND receipts.owner_process = ? ORDER BY moves.asked_at, moves.receipt_id",
         (process,),
+    )
+    return tuple(map(_move, rows))
+
+
+def moves_to_take(transaction: Transaction, by: Party) -> tuple[Move, ...]:
+    """The open ones of pending receipts whose binding `by` serves, the oldest first: also of those that wait."""
+    rows = transaction.read(
+        f"SELECT {_COLUMNS} FROM moves JOIN receipts ON receipts.receipt_id = moves.receipt_id"
+        " JOIN servers ON servers.binding = receipts.binding"
+        " WHERE moves.outcome IS NULL AND receipts.phase = 'pending' AND servers.left_at IS NULL"
+        " AND servers.instance = ? AND servers.process = ? ORDER BY moves.asked_at, moves.receipt_id",
+        (by.instance, by.process),
     )
     return tuple(map(_move, rows))
 

@@ -22,12 +22,11 @@ from tenure.adapters.journal.errors import (
     JournalUnreachable,
     damaged,
     told,
-    unknown,
 )
 from tenure.adapters.journal.identity import BotIdentity, learned, same_bot
 from tenure.adapters.journal.liveness import Liveness
 from tenure.adapters.journal.schema import APPLICATION, VERSION, migrate, version_of
-from tenure.adapters.journal.transaction import Store, Transaction
+from tenure.adapters.journal.transaction import Store, Transaction, commit
 from tenure.adapters.ports import Clock, Files, Killed
 
 ROLLBACK: Final = "-journal"
@@ -146,10 +145,7 @@ def _schema(database: Database, path: str) -> None:
         except JournalError:
             database.rollback()
             raise
-        try:
-            database.commit()
-        except DatabaseFault as fault:
-            raise unknown(path, fault) from fault
+        commit(database, path)
         version = max(version, VERSION)
     _require_ours(database.execute("PRAGMA application_id")[0][0], path)
     if version > VERSION:

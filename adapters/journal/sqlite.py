@@ -179,4 +179,4 @@ def _uri(path: str, mode: str, *more: str) -> str:
 def _only_once(status: int, remaining: int, total: int) -> None:
     # The library would wait for ever for who is inside; the snapshot that is open here has waited long enough.
     if status not in (sqlite3.SQLITE_OK, sqlite3.SQLITE_DONE):
-        raise DatabaseFault("SQLITE_BUSY", "somebody else is inside")
+        raise DatabaseFault(_CODES.get(status & 0xFF, "SQLITE_ERROR"), "the copy was broken off")

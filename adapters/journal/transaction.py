@@ -147,7 +147,7 @@ class Store:
             self._undo()
             raise
         if transaction.wrote:
-            self._commit()
+            commit(self._database, self.path)
         else:
             self._undo()
         return answer
@@ -168,14 +168,15 @@ class Store:
         self._undo()
         return answer
 
-    def backup(self, path: str) -> None:
-        """Everything, as of one moment, into the empty file at `path`. Raises `JournalError`."""
+    def backup(self, path: str, called: str) -> None:
+        """Everything, as of one moment, into the empty file at `path`, which will be `called` so. Raises
+        `JournalError`."""
         self._begin(self._database.snapshot)
         try:
             self._database.backup(path)
         except DatabaseFault as fault:
             self._undo()
-            raise told(path, fault) from fault
+            raise told(called, fault) from fault
         self._undo()
 
     def close(self) -> None:
@@ -201,20 +202,22 @@ class Store:
             raise
         return Transaction(self._database, meta, self.limits, self._liveness, self._clock.wall_ms())
 
-    def _commit(self) -> None:
-        try:
-            self._database.commit()
-        except DatabaseFault as fault:
-            try:
-                self._database.rollback()
-            except DatabaseFault:
-                raise unknown(self.path, fault) from fault
-            raise (told if fault.code in _UNDONE else unknown)(self.path, fault) from fault
-
     def _undo(self) -> None:
         # What cannot be rolled back now is rolled back by whoever opens the file next.
         with suppress(DatabaseFault):
             self._database.rollback()
+
+
+def commit(database: Database, path: str) -> None:
+    """End the transaction. Raises `OutcomeUnknown`, and another `JournalError` where it has certainly not happened."""
+    try:
+        database.commit()
+    except DatabaseFault as fault:
+        try:
+            database.rollback()
+        except DatabaseFault:
+            raise unknown(path, fault) from fault
+        raise (told if fault.code in _UNDONE else unknown)(path, fault) from fault
 
 
 def _meta(found: Sequence[Row], path: str) -> Meta:

@@ -366,6 +366,26 @@ def test_a_file_that_may_not_grow(tmp_path: Path, start: Start) -> None:
     sound(tmp_path)
 
 
+def test_a_backup_that_finds_no_room(tmp_path: Path, start: Start) -> None:
+    """One line that names the copy, and nothing of it stays."""
+    prepared(tmp_path)
+
+    def run(tell: Callable[[str], None]) -> None:
+        journal = opened(tmp_path)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (8_192, 8_192))
+        try:
+            journal.backup(str(tmp_path / "copy"))
+        except JournalError as error:
+            tell(f"{type(error).__name__} {error}")
+
+    child = start(run)
+    assert 0 == os.waitpid(child.pid, 0)[1]
+    (said,) = child.told()
+    assert said.split(" ")[0] in ("JournalUnreachable", "JournalFull"), said
+    assert f" {tmp_path}/copy: " in said
+    assert ["tmp"] == os.listdir(tmp_path)
+
+
 def test_backups_while_others_write(tmp_path: Path, start: Start) -> None:
     """Each is the whole journal as of one moment, with all that had been acknowledged before."""
     place = tmp_path / "live"
