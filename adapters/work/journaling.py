@@ -183,6 +183,8 @@ class JournalReceipts:
         self.to_serve: list[str] = []
         """Bindings that this process serves from now on, where that is not written down yet: before anything is taken
         it is."""
+        self.to_adopt: list[str] = []
+        """The same of bindings that nobody has ever served."""
         self._journal = journal
         self._me = me
         self._epoch = epoch
@@ -193,6 +195,9 @@ class JournalReceipts:
         while self.to_serve:
             await self._journal.call(lambda j: j.serve(self.to_serve[0], self._me))
             del self.to_serve[0]
+        while self.to_adopt:
+            await self._journal.call(lambda j: _adopt(j, self.to_adopt[0], self._me))
+            del self.to_adopt[0]
         epoch = self._epoch()
         rows = await self._journal.call(lambda j: j.take_some(self._me, limit, epoch=epoch))
         return tuple(held(row) for row in rows if row.data.offer is None)
@@ -247,6 +252,11 @@ class JournalReceipts:
     def _told(self, held: Held, answer: object) -> None:
         if isinstance(answer, Refused):
             self._on_refused(held.receipt_id, in_words(answer))
+
+
+def _adopt(journal: Journal, binding: str, me: Party) -> None:
+    if all(row.binding != binding for row in journal.servers()):
+        journal.serve(binding, me)
 
 
 def held(row: ReceiptRow) -> Held:

@@ -97,18 +97,17 @@ class Whose:
 
 @attrs.frozen
 class Fleet:
-    """Who is served by whom at a moment: the routes of this leader, its own thread, and the bindings that it serves
-    itself, the leader's first."""
+    """Who is served by whom at a moment: the routes of this leader, its own thread, and the bindings that are its own
+    unless somebody else is registered for them, the leader's first."""
 
     routes: tuple[Route, ...]
     target: Target | None
     own: tuple[str, ...]
 
     def serves(self, binding: str) -> Whose:
-        """Who serves a binding."""
-        if binding in self.own:
-            return Whose(binding, own=True)
-        return Whose(binding, _one(r for r in self.routes if r.entry.key == binding))
+        """Who serves a binding: who is registered for it, else this process, if it is one of its own."""
+        route = _one(r for r in self.routes if r.entry.key == binding)
+        return Whose(binding, route, own=route is None and binding in self.own)
 
     def has(self, target: Target) -> Whose | None:
         """Who has a thread; None: nobody that is here."""

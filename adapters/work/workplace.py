@@ -326,9 +326,11 @@ class Workplace:
 
     @property
     def _own(self) -> tuple[str, ...]:
-        """The bindings that this process serves where it leads: the leader's, and those that it served before."""
-        key = self.member.identity.leader_key(self._profile)
-        return (key, *(binding for binding in self._served if binding != key))
+        """The bindings that are this process's where it leads: the leader's, those that it served before, and the one
+        under which it would be registered, which who was here before it may have left something for."""
+        identity = self.member.identity
+        keys = (identity.leader_key(self._profile), *self._served, identity.profile_key(self._profile))
+        return tuple(dict.fromkeys(keys))
 
     async def _send(self, request: Forward) -> Ack | NoAck:
         return await self.member.leader.attempt(
@@ -348,7 +350,10 @@ class Workplace:
             case Following():
                 self._serves(self.member.follower.profile_key)
             case Leading():
-                self._serves(self.member.identity.leader_key(self._profile))
+                identity = self.member.identity
+                self._serves(identity.leader_key(self._profile))
+                if self._receipts is not None:
+                    self._receipts.to_adopt.append(identity.profile_key(self._profile))
         if self._on_role is not None:
             self._on_role(role)
 

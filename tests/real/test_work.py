@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import random
 import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tenure.adapters.journal.journal import Journal
 from tests.real.conftest import until
-from tests.real.works import Works, works_in
+from tests.real.works import PATIENCE, Works, works_in
 
 
 @pytest.fixture
@@ -67,19 +69,34 @@ def test_what_was_there_before_the_first_start_is_history(works: Works) -> None:
 
 
 def test_whoever_is_killed_whenever_nothing_is_lost_and_nothing_is_done_twice(works: Works) -> None:
-    """Three instances in three terminals, in which whatever was killed is started again."""
-    fleet = works.fleet(3, "0.01", lasting=True)
+    """Three instances in three terminals, in which whatever was killed is started again; items move between them."""
+    fleet = works.fleet(3, "0.02", lasting=True)
+    chance = random.Random(5)
     kills = 0
-    for round_ in range(12):
+    while works.pushed < 150:
         threads = [found for working in fleet if (found := working.place) is not None]
-        works.push(*threads * 3)
-        victim = fleet[(0, 1, 2, 0, 2, 1)[round_ % 6]]
-        before = len(works.began())
-        until(lambda before=before, more=round_ % 3 + 1: len(works.began()) >= before + more, 60)
-        victim.kill()
+        works.push(*[chance.choice(threads) for _ in range(12)])
+        before, more = len(works.began()), chance.randint(1, 8)
+        until(lambda before=before, more=more: len(works.began()) >= before + more, PATIENCE)
+        works.journal(lambda journal: wants_moved(journal, chance))
+        until(lambda before=before, more=more: len(works.began()) >= before + more + 2, PATIENCE)
+        chance.choice(fleet).kill()
         kills += 1
     works.settles()
     verdict = works.verdict()
     assert verdict.faults == (), verdict
     assert verdict.executed + verdict.interrupted == works.pushed
     assert verdict.interrupted <= kills
+    ends = {"done": "started -> done", "interrupted": "started -> interrupted"}
+    for number, state in works.states().items():
+        life = works.journal(lambda journal, number=number: journal.life(str(number)))
+        assert life[0].action == "admit"
+        assert [d for d in life if d.detail.startswith(ends[state])], life
+
+
+def wants_moved(journal: Journal, chance: random.Random) -> None:
+    """A person wants some of what waits elsewhere."""
+    waits = [row.receipt_id for row in journal.listing().receipts if row.phase == "queued"]
+    there = [row.party.instance for row in journal.servers() if row.left_at is None]
+    for receipt in chance.sample(waits, min(3, len(waits))):
+        journal.ask_move(receipt, chance.choice(there))

@@ -185,13 +185,18 @@ class Works:
         """What one process has begun, in order."""
         return [line.update for line in self.executions() if line.what == "began" and line.process == str(pid)]
 
-    def verdict(self) -> Verdict:
-        """What has become of everything that was pushed."""
+    def states(self) -> dict[int, State]:
+        """What the journal says of each that was pushed."""
 
-        def states(journal: Journal) -> dict[int, State]:
+        def look(journal: Journal) -> dict[int, State]:
             return {number: _state(journal.item(str(number))) for number in range(1, self.pushed + 1)}
 
-        return judge(range(1, self.pushed + 1), self.executions(), self.journal(states))
+        found: dict[int, State] = self.journal(look)
+        return found
+
+    def verdict(self) -> Verdict:
+        """What has become of everything that was pushed."""
+        return judge(range(1, self.pushed + 1), self.executions(), self.states())
 
     def journal(self, look: Any) -> Any:
         """What somebody sees who looks at the journal, when he has his turn."""
