@@ -81,6 +81,14 @@ class JournalHandoffs:
         """As the port says."""
         return await self._do(lambda journal: journal.moves_for(self._me.process))
 
+    async def moves_to_take(self) -> tuple[Move, ...]:
+        """As the port says."""
+        return await self._do(lambda journal: journal.moves_to_take(self._me))
+
+    async def take(self, receipt_id: str) -> Output | Refused:
+        """As the port says."""
+        return await self._do(lambda journal: journal.take(receipt_id, self._me))
+
     async def moved(self, receipt_id: str) -> str | None:
         """As the port says."""
         move = await self._do(lambda journal: journal.move_of(receipt_id))

@@ -28,6 +28,7 @@ from tenure.adapters.journal.rows import ReceiptRow
 from tenure.adapters.ports import Ports, tell
 from tenure.adapters.work.items import Held, Items
 from tenure.adapters.work.routing import address
+from tenure.machines.chart import Refused
 from tenure.machines.follower_messages import Target
 from tenure.machines.receipt_messages import Party
 
@@ -95,6 +96,8 @@ class Mover:
         """Of what is held now."""
         self._kept: dict[tuple[str, str], tuple[int, int]] = {}
         """By receipt and registration: how often it was kept, and until when nothing is tried, monotonic ms."""
+        self._taken: set[str] = set()
+        """Receipts that this pass has taken to be offered, and not offered yet."""
         self._news = asyncio.Event()
         self._passing: asyncio.Future[None] | None = None
 
@@ -129,11 +132,9 @@ class Mover:
         try:
             for row in await self._journal.offers():  # nobody waits for these: one pass at a time
                 await self._donor.withdraw(row)
-            wishes = await self._wishes()
+            wishes = [*await self._wishes_for_pending(), *await self._wishes()]
             if wishes:
-                parties = {
-                    row.party.instance: row.party for row in await self._journal.servers() if row.left_at is None
-                }
+                parties = await self._parties()
                 lanes: dict[str, list[_Wish]] = {}
                 for wish in wishes:
                     lanes.setdefault(wish.to.instance, []).append(wish)
@@ -148,11 +149,51 @@ class Mover:
             self.counts.troubles += 1
             self.trouble = in_words(error)
             tell(self._ports, "handoff", "reconcile", error=self.trouble)
+        finally:
+            for receipt in self._taken:  # what was not offered after all may be begun
+                self._items.resume(receipt)
+            self._taken.clear()
+
+    async def _wishes_for_pending(self) -> list[_Wish]:
+        """What a person wants moved, and nobody has taken yet, is taken for that: else it is begun when it is."""
+        moves = [move for move in await self._journal.moves_to_take() if move.instance != self._instance]
+        if not moves:
+            return []
+        there, parties = await self._way.destinations(), await self._parties()
+        wishes = []
+        for move in moves:
+            to = self._wanted(move, None, there)
+            if to is None:
+                await self._nobody(move)
+            elif to.instance in parties and not self._waits(move.receipt_id, to):
+                held = await self._took(move.receipt_id)
+                parcel = None if held is None else await self._journal.parcel(move.receipt_id)
+                if held is not None and parcel is not None:
+                    wishes.append(_Wish(held, parcel, to, move))
+        return wishes
+
+    async def _took(self, receipt: str) -> Held | None:
+        """Take it, and set it aside before anybody can begin it."""
+        answer, row = await self._journal.take(receipt), await self._journal.look(receipt)
+        if isinstance(answer, Refused) or row is None or row.phase != "queued" or row.data.owner is None:
+            return None
+        running = self._items.running
+        if receipt not in self._items and (running is None or running.receipt_id != receipt):
+            self._items.put(Held(receipt, row.kind, row.binding, row.first_update, row.data.owner))
+        held = self._items.set_aside(receipt)
+        if held is not None:
+            self._taken.add(receipt)
+        return held
+
+    async def _parties(self) -> dict[str, Party]:
+        """Who works out of this journal, by instance."""
+        return {row.party.instance: row.party for row in await self._journal.servers() if row.left_at is None}
 
     async def _wishes(self) -> list[_Wish]:
         asked = await self._asked()
         held = list(self._items)
         ids = {one.receipt_id for one in held}
+        self._kept = {key: known for key, known in self._kept.items() if key[0] in ids or known[1] > self._now}
         self._parcels = {receipt: parcel for receipt, parcel in self._parcels.items() if receipt in ids}
         mine = self._thread()
         for one in held:
@@ -190,7 +231,9 @@ class Mover:
                 # Who is not in this journal cannot accept what is (F18).
                 await self._ended(wish, Kept(f"{wish.to.instance} does not work out of this journal", definite=True))
                 continue
-            held = self._items.set_aside(wish.held.receipt_id)
+            taken = wish.held.receipt_id in self._taken
+            held = wish.held if taken else self._items.set_aside(wish.held.receipt_id)
+            self._taken.discard(wish.held.receipt_id)
             if held is not None:  # else it has begun meanwhile
                 await self._ended(wish, await self._donor.give(held, wish.parcel, wish.to, party))
 
@@ -209,7 +252,7 @@ class Mover:
                 times = self._kept.get(key, (0, 0))[0] + 1
                 first, last = self._timings.retry_first_ms, self._timings.retry_last_ms
                 wait = min(last, first << min(times - 1, 30))
-                self._kept[key] = (times, self._ports.clock.monotonic_ms() + wait)
+                self._kept[key] = (times, self._now + wait)
                 if wish.by_hand is not None and (definite or self._late(wish.by_hand)):
                     await self._journal.answer_move(receipt, f"stays at {self._instance}: {why}")
 
@@ -248,7 +291,11 @@ class Mover:
 
     def _waits(self, receipt: str, to: Destination) -> bool:
         known = self._kept.get((receipt, to.generation))
-        return known is not None and self._ports.clock.monotonic_ms() < known[1]
+        return known is not None and self._now < known[1]
+
+    @property
+    def _now(self) -> int:
+        return self._ports.clock.monotonic_ms()
 
     def _late(self, move: Move) -> bool:
         """A person does not wait for ever."""

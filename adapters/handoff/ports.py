@@ -48,6 +48,12 @@ class HandoffJournal(Protocol):
     async def moves(self) -> tuple[Move, ...]:
         """What persons want moved of what this process owns, and nobody has answered yet."""
 
+    async def moves_to_take(self) -> tuple[Move, ...]:
+        """What persons want moved of what this process may take, and nobody has taken."""
+
+    async def take(self, receipt_id: str) -> Output | Refused:
+        """Take it, under a fresh acquisition."""
+
     async def moved(self, receipt_id: str) -> str | None:
         """Where a person wanted it last, whatever came of it."""
 

@@ -93,6 +93,12 @@ class Journaled:
     async def moves(self) -> tuple[Move, ...]:
         return await self._do("moves", self.inner.moves)
 
+    async def moves_to_take(self) -> tuple[Move, ...]:
+        return await self._do("moves_to_take", self.inner.moves_to_take)
+
+    async def take(self, receipt_id: str) -> Output | Refused:
+        return await self._do("take", self.inner.take, receipt_id)
+
     async def moved(self, receipt_id: str) -> str | None:
         return await self._do("moved", self.inner.moved, receipt_id)
 

@@ -671,6 +671,61 @@ def test_L11_the_leader_answers_before_the_donor_loses_patience(tmp_path: Path) 
     run(story())
 
 
+@pytest.mark.parametrize("waits", [False, True])
+def test_what_nobody_has_taken_yet_is_taken_to_be_moved(tmp_path: Path, waits: bool) -> None:
+    """A person wants it elsewhere, and it is pending, perhaps for its time after a failure: it moves, and is not begun
+    here first."""
+
+    async def story() -> None:
+        async with Town(tmp_path) as town:
+            lead = await town.leads()
+            one, two = await town.follows(101), await town.follows(102)
+            receipt = await one.admits(5, one.thread)
+            if waits:
+                (held,) = await one.takes()
+                one.items.drop(receipt)
+                await one.do(lambda j: j.start(receipt, held.holder))
+                await one.do(lambda j: j.fail(receipt, held.holder, 60_000, "no"))
+            await lead.do(lambda j: j.ask_move(receipt, "102:1"))
+            await lead.handoff.reconcile()  # not the leader's to take
+            await two.handoff.reconcile()
+            assert "pending" == (await one.row(receipt)).phase
+            await one.handoff.reconcile()
+            assert ([], [receipt]) == (one.holds_now, two.holds_now)
+            assert "moved to 102:1" == (await lead.do(lambda j: j.move_of(receipt))).outcome
+            await settled_once(receipt, one, two, lead)
+
+    run(story())
+
+
+def test_what_was_taken_to_be_moved_and_stays_may_be_begun(tmp_path: Path) -> None:
+    """Nobody of that name is here: it is not even taken. A recipient that refuses: it is here, and may begin."""
+
+    async def story() -> None:
+        async with Town(tmp_path) as town:
+            lead = await town.leads()
+            one, two = await town.follows(101), await town.follows(102)
+            receipt = await one.admits(5, one.thread)
+            await lead.do(lambda j: j.ask_move(receipt, "103:1"))
+            await one.handoff.reconcile()
+            assert "pending" == (await one.row(receipt)).phase
+            await lead.do(lambda j: j.ask_move(receipt, "102:1"))
+            two.serves = False
+            await one.handoff.reconcile()
+            assert [receipt] == one.holds_now
+            assert not one.items.is_aside(receipt)
+            one.journal.faults["parcel"] = [Fault(before=JournalBusy("j", "busy"))]
+            other = await one.admits(6, one.thread)
+            await lead.do(lambda j: j.ask_move(other, "102:1"))
+            await one.handoff.reconcile()
+            assert [receipt, other] == one.holds_now
+            assert not one.items.is_aside(other)
+            await settled_once(receipt, one, two, lead)
+            await settled_once(other, one, two, lead)
+
+    run(story())
+
+
 def test_an_offer_that_nobody_waits_for_any_more_is_withdrawn(tmp_path: Path) -> None:
     """As after a call of the journal whose end nobody has seen: the row is the donor's again."""
 

@@ -79,6 +79,9 @@ class Book:
     async def moves(self) -> tuple[Move, ...]:
         return tuple(self.wished.values())
 
+    async def moves_to_take(self) -> tuple[Move, ...]:
+        return ()
+
     async def moved(self, receipt_id: str) -> str | None:
         return self.put.get(receipt_id)
 
