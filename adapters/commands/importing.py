@@ -10,7 +10,7 @@ import typer
 from tenure.adapters.commands.deciding import person
 from tenure.adapters.commands.journaling import Directory, Profile
 from tenure.adapters.commands.root import app
-from tenure.adapters.errors import printable
+from tenure.adapters.errors import TenureError, printable
 
 
 class Failed(StrEnum):
@@ -34,13 +34,15 @@ def import_(
 
     They are put into the journal, all of them in one transaction, and are executed as soon as somebody leads; then the
     files are moved to DIR/tmp/telegram/recovery. What cannot be read to its end, is of another bot, or may be worked on
-    by a living process is refused, and all the rest with it. If this is killed, run it again.
+    by a living process is refused, and all the rest with it. If this is killed, run it again. Threads are not taken
+    over: it says so where the other system has left some, since nobody of ours leads over them either.
 
         tenure import ~/agent --dry-run
 
     Exit status: 0, also where there is nothing; 2 when it is refused: nothing was changed.
     """
     from tenure.adapters.files.host import real_ports
+    from tenure.adapters.fleet.threads.projection import refuse_unfit
     from tenure.adapters.journal.foreign import amount, states
     from tenure.adapters.looking import foreign_import, journal_place
     from tenure.adapters.looking.journal_wording import amount as size
@@ -67,3 +69,7 @@ def import_(
     typer.echo(f"took over {amount(done.new)}{again}{given_up}")
     for moved in done.moved:
         typer.echo(printable(f"moved {moved.source} to {moved.target}"))
+    try:
+        refuse_unfit(ports.files, place.directory, place.key)
+    except TenureError as error:
+        typer.echo(printable(f"note: {error}"))

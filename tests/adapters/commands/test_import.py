@@ -115,6 +115,15 @@ def test_a_profile_has_its_own(desk: Desk, room: Inboxes, tenure: Tenure) -> Non
     assert not desk.path.exists()
 
 
+def test_threads_that_were_left_are_named(desk: Desk, room: Inboxes, tenure: Tenure) -> None:
+    room.snapshot(entry(5))
+    (room.place / "state.json").write_text(json.dumps({"version": 1, "threads": [{"threadId": 1}]}))
+    said = tenure("import", desk.root)
+    assert 0 == said.status
+    assert f"note: {room.place}/state.json: the other system left threads there" in said.out
+    assert "took over 1 update\n" in said.out
+
+
 # -- refused, as a whole ----------------------------------------------------------------------------------------------
 
 
