@@ -23,6 +23,7 @@ from tenure.adapters.errors import TenureError
 from tenure.adapters.files.directory import agent_directory
 from tenure.adapters.files.host import real_ports
 from tenure.adapters.journal.journal import Journal
+from tenure.adapters.journal.rows import ReceiptRow
 from tenure.adapters.testing.history import State, judge
 from tests.real.conftest import state, until
 from tests.real.lives import Told, whole_lives
@@ -102,6 +103,11 @@ class Terminal:
         """Wait until its role begins with `text`."""
         until(lambda: self.role.startswith(text), PATIENCE)
         return self.role
+
+    @property
+    def shell(self) -> int:
+        """The pid of the terminal itself."""
+        return self._process.pid
 
     def kill(self, number: int = signal.SIGKILL) -> None:
         """Signal the process that it started last."""
@@ -206,6 +212,70 @@ class Campaign(Works):
                 inner["message_thread_id"] = thread
             updates.append({"update_id": self.pushed, "message": inner})
         asyncio.run(self._client.push(*updates))
+
+    def leader(self) -> Terminal:
+        """Who leads, when everybody has found a place and nobody of the dead is still taken for alive."""
+
+        def placed() -> Terminal | None:
+            (leader, *others) = [one for one in self.terminals if one.leads] or [None]
+            if leader is None or others:
+                return None
+            follows = f"following pid {leader.pid}"
+            return leader if all(one is leader or one.role.startswith(follows) for one in self.terminals) else None
+
+        found = until(placed, PATIENCE)
+        assert found is not None
+        return found
+
+    def instance(self, terminal: Terminal) -> str:
+        """That of its process, as it has written itself down in the journal."""
+
+        def written() -> list[str]:
+            rows = self.journal(lambda j: j.servers())
+            return [row.party.instance for row in rows if row.party.process.startswith(f"{terminal.pid}:")]
+
+        return until(written, PATIENCE)[0]
+
+    def ask(self, update: int, to: Terminal) -> None:
+        """A person wants the item of an update there."""
+        instance, receipt = self.instance(to), self.row(update).receipt_id
+        assert self.journal(lambda j: j.ask_move(receipt, instance))
+
+    def row(self, update: int) -> ReceiptRow:
+        """The receipt of an update, when it has been admitted."""
+
+        def admitted() -> ReceiptRow | None:
+            rows = self.listing().receipts
+            return next((row for row in rows if row.first_update == update), None)
+
+        found = until(admitted, PATIENCE)
+        assert found is not None
+        return found
+
+    def owner(self, update: int) -> str:
+        """The instance that has the item of an update, "" for nobody."""
+        owner = self.row(update).data.owner
+        return "" if owner is None else owner.instance
+
+    def begins(self, update: int) -> str:
+        """Wait until it has begun, and answer the process."""
+        return until(
+            lambda: [line.process for line in self.executions() if line.update == update and line.what == "began"],
+            PATIENCE,
+        )[0]
+
+    def go(self, name: str) -> None:
+        """Handlers that await this go on."""
+        Path(f"{self.log}.{name}").touch()
+
+    def dies(self, terminal: Terminal, when: str) -> int:
+        """The process that is in a terminal now dies when it comes there. Its pid."""
+        pid = terminal.pid
+        place = Path(f"{self.log}.dies.{terminal.shell}")
+        place.with_suffix(".new").write_text(when)
+        place.with_suffix(".new").rename(place)
+        self.harm.killed.add(pid)
+        return pid
 
     def some(self, count: int) -> list[tuple[int | None, str]]:
         """Messages for all threads; some of them fail at first, some take long."""

@@ -9,8 +9,10 @@ CHAT/NUMBER``, ``PID ends with STATUS`` (negative: the signal that ended it; of 
 
 SOCKET is that of `update_server`, LOG of `tenure.adapters.testing.history`, SCALE shortens all timings.
 
-The text of a message is what its handler does: ``takes 0.3`` waits so many seconds in the middle, ``fails 2`` raises in
-its first two attempts. SIGTERM ends a process in order; with --once nothing is started again.
+The text of a message is what its handler does: ``takes 0.3`` waits so many seconds in the middle, ``awaits NAME`` until
+there is a file LOG.NAME, ``fails 2`` raises in its first two attempts. A file LOG.dies.TERMINAL (the terminal's pid)
+says where the next process there dies that comes there: ``before Class.method`` or ``after Class.method``, one of
+`MORTAL`. SIGTERM ends a process in order; with --once nothing is started again.
 """
 
 from __future__ import annotations
@@ -24,16 +26,62 @@ import sys
 import time
 import traceback
 from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
 
 from tenure.adapters.bus.messages.json_values import JsonValue
 from tenure.adapters.files.directory import agent_directory
 from tenure.adapters.files.timings import DEFAULT
 from tenure.adapters.fleet.roles import Following, Leading, Role
+from tenure.adapters.handoff.journal import JournalHandoffs
+from tenure.adapters.handoff.recipient import Recipient
+from tenure.adapters.handoff.relay import Relay
+from tenure.adapters.handoff.way import FleetWay
 from tenure.adapters.testing.history import Execution, What, written
+from tenure.adapters.work.intake import Intake
 from tenure.adapters.work.items import Item
+from tenure.adapters.work.journaling import JournalInbox, JournalOutbox, JournalReceipts
 from tenure.adapters.work.source import update_id
 from tenure.adapters.work.workplace import Workplace
 from tests.real.update_server import UpdateClient
+
+MORTAL: Final = (
+    (JournalHandoffs, ("offer", "cancel", "accept")),
+    (FleetWay, ("send",)),
+    (Recipient, ("accept",)),
+    (Relay, ("pass_on",)),
+    (JournalReceipts, ("take", "start", "complete")),
+    (JournalOutbox, ("forward", "keep", "acknowledged")),
+    (JournalInbox, ("record",)),
+    (Intake, ("deliver",)),
+)
+"""Where a process may be told to die."""
+
+
+def mortal(log: str) -> None:
+    """From now on this process, and who it forks, dies where a file says so."""
+
+    def dies(when: str) -> None:
+        path = f"{log}.dies.{os.getppid()}"
+        with suppress(OSError):
+            if Path(path).read_text() == when:
+                os.unlink(path)
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    def wrap(owner: Any, name: str) -> None:
+        original = getattr(owner, name)
+
+        async def replaced(*arguments: Any, **named: Any) -> Any:
+            dies(f"before {owner.__name__}.{name}")
+            result = await original(*arguments, **named)
+            dies(f"after {owner.__name__}.{name}")
+            return result
+
+        setattr(owner, name, replaced)
+
+    for owner, names in MORTAL:
+        for name in names:
+            wrap(owner, name)
 
 
 def _text(update: JsonValue) -> str:
@@ -58,6 +106,9 @@ async def work(directory: str, socket: str, log: str, scale: str) -> None:
         text = " ".join(_text(update.value) for update in item.updates)
         if takes := re.search(r"takes ([0-9.]+)", text):
             await asyncio.sleep(float(takes[1]))
+        if awaits := re.search(r"awaits (\w+)", text):
+            while not Path(f"{log}.{awaits[1]}").exists():
+                await asyncio.sleep(0.02)
         if (fails := re.search(r"fails (\d+)", text)) and item.attempt <= int(fails[1]):
             writes(item, "failed")
             raise ValueError(text)
@@ -127,6 +178,7 @@ def _orphan(*arguments: str) -> None:
 
 def main(*arguments: str, once: bool, orphans: bool) -> None:
     """Until it is killed."""
+    mortal(arguments[2])
     while True:
         if orphans:
             _orphan(*arguments)
