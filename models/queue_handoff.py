@@ -70,6 +70,7 @@ class QueueHandoff(World[State]):
     tables = (RECEIPT, DONOR, RECIPIENT, RELAY)
     environment = (
         prohibition("released_in_journal", Law.DURABLE_FIRST),
+        prohibition("owned_is_kept", Law.FENCE),
         prohibition("kept_until_acknowledged", Law.PROOF),
     )
 
@@ -133,6 +134,7 @@ class QueueHandoff(World[State]):
             Action("EndSession", self._end_session, nodes),
             Action("Retry", lambda s: self._person(s, right.Retry)),
             Action("Discard", lambda s: self._person(s, right.Discard)),
+            Action("Sweep", self._sweep, mutant="owned_is_kept"),
             Action("DropEarly", self._drop_early, nodes, mutant="kept_until_acknowledged"),
             Action("Crash", self._crash, nodes),
             Action("Reload", self._reload),
@@ -545,6 +547,12 @@ class QueueHandoff(World[State]):
                 continue
             again = kind is right.Retry and person != ""
             yield attrs.evolve(after, row=row_of(done), ran=0 if again else state.ran)
+
+    def _sweep(self, state: State) -> Iterable[State]:
+        if state.row.state != "queued" or not self.guard("owned_is_kept", False):
+            return ()
+        done = attrs.evolve(state.row, state="done", owner=NOBODY, offer=NO_OFFER, fallen=NONE)
+        return (attrs.evolve(state, row=done),)
 
     def _drop_early(self, state: State, p: str) -> Iterable[State]:
         if not at(state, p, "awaiting") or not self.guard("kept_until_acknowledged", False):

@@ -61,6 +61,10 @@ def work_is_held(s: State) -> bool:
     return copy.phase == "rebuilding" or (copy.phase not in BARE and mine(s, p))
 
 
+def done_is_executed(s: State) -> bool:
+    return s.row.state != "done" or s.ran > 0
+
+
 def frozen_while_offered(s: State) -> bool:
     return s.row.offer == NO_OFFER or s.row.state == "queued"
 
@@ -75,6 +79,7 @@ INVARIANTS: Final[Mapping[str, Callable[[State], bool]]] = {
     "OneExecutor_I25_knows": one_that_knows,
     "OneExecutor_I25_apart": apart,
     "WorkIsHeld_I26": work_is_held,
+    "OwnerSettles_I21_done": done_is_executed,
     "FrozenWhileOffered_I28": frozen_while_offered,
     "FrozenWhileOffered_I28_awaited": awaited_is_open,
 }

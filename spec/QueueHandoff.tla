@@ -75,6 +75,12 @@ Discard ==
     /\ row' = [row EXCEPT !.state = "discarded"]
     /\ UNCHANGED <<node, up, net, ran, late>>
 
+(* A clean-up that takes what somebody owns for what is over. *)
+Sweep ==
+    /\ row.state = "queued" /\ Guard("owned_is_kept", FALSE)
+    /\ row' = Done
+    /\ UNCHANGED <<node, up, net, ran, late, budget>>
+
 (* A donor that does not wait for the answer. *)
 DropEarly(p) ==
     /\ At(p, "awaiting") /\ Guard("kept_until_acknowledged", FALSE)
@@ -170,6 +176,7 @@ Next ==
     \/ \E p \in Nodes : EndSession(p)
     \/ Retry
     \/ Discard
+    \/ Sweep
     \/ \E p \in Nodes : DropEarly(p)
     \/ \E p \in Nodes : Crash(p)
     \/ Reload
@@ -263,6 +270,9 @@ OwnerSettles_I21 ==
           LET p == row.owner.node IN
           \/ Mine(p) /\ (node'[p] = Nothing \/ budget' # budget)
           \/ \E m \in net \ net' : m.kind = "complete" /\ m.sender = p /\ m.acq = row.owner.acq]_vars
+
+(* Done is what has had its effect. *)
+OwnerSettles_I21_done == row.state = "done" => ran > 0
 
 (* Work is taken by who serves its binding, by who was to get it, or by the leader when nobody is left. *)
 OwnBinding_I17 ==

@@ -62,6 +62,7 @@ STORIES = {
     "reloaded, stranded (L7)": ("own_past_is_over", "ReloadIsRecovered_V7", "reload", ["Take", "Reload"]),
     "accepted by who cannot (F21)": ("has_a_worker", "EventuallyExecutedOrInterrupted_V10", "peers", ["Accept"]),
     "poison without end (V5)": ("attempts_left", "EventuallyExecutedOrInterrupted_V10", "poison", ["Fail", "Take"]),
+    "swept away (M21c)": ("owned_is_kept", "OwnerSettles_I21_done", "elder", ["Take", "Sweep"]),
     "twice, and nobody wanted it": ("a_person_asks", "AtMostOnce", "reload", ["Start", "Retry", "Start"]),
 }
 
