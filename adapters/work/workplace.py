@@ -41,6 +41,7 @@ from tenure.adapters.handoff.handoff import Handoff
 from tenure.adapters.handoff.journal import JournalHandoffs
 from tenure.adapters.handoff.moving import MoveCounts
 from tenure.adapters.journal.capacity import Limits
+from tenure.adapters.journal.database import Databases
 from tenure.adapters.journal.errors import JournalBusy
 from tenure.adapters.journal.journal import Journal
 from tenure.adapters.journal.liveness import process_name
@@ -98,13 +99,15 @@ class Workplace:
         on_role: Callable[[Role], None] | None = None,
         on_available: Callable[[bool], None] | None = None,
         limits: Limits | None = None,
+        databases: Databases | None = None,
         ports: Ports | None = None,
         timings: Timings = DEFAULT,
         process: ProcessState | None = None,
     ) -> None:
         """`source` is polled where this process leads, `handler` executes what is its own. `limits`: of the journal;
-        every process of a directory should have the same. The others are as for a `Member`. Raises TenureError for a
-        profile that is none, and for a directory that is no `AgentDirectory`."""
+        every process of a directory should have the same. `databases`: where the journal is opened, for tests. The
+        others are as for a `Member`. Raises TenureError for a profile that is none, and for a directory that is no
+        `AgentDirectory`."""
         require_directory(directory)
         self.directory = directory
         self.ports = real_ports() if ports is None else ports
@@ -116,6 +119,7 @@ class Workplace:
         self._source = source
         self._handler = handler
         self._limits = attrs.evolve(Limits() if limits is None else limits, grace_ms=timings.grace_ms)
+        self._databases = databases
         self._on_role = on_role
         self.member = Member(
             directory,
@@ -213,7 +217,9 @@ class Workplace:
         ports, bot = self.ports, self._source.bot
         journal = self._open = await _patiently(
             lambda: ThreadedJournal.open(
-                lambda: Journal.open(ports, self.directory, self.key, bot=bot, limits=self._limits)
+                lambda: Journal.open(
+                    ports, self.directory, self.key, bot=bot, limits=self._limits, databases=self._databases
+                )
             )
         )
         try:

@@ -5,22 +5,27 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import attrs
+
 from tenure.adapters.files.process_state import ProcessState
 from tenure.adapters.fleet.roles import Following, Leading
 from tenure.adapters.journal.journal import Journal
 from tenure.adapters.work.items import Handler, Item
 from tenure.adapters.work.source import update_id
 from tenure.adapters.work.workplace import Workplace
+from tests.adapters.fleet import member_room
 from tests.adapters.fleet.fleet_room import until
 from tests.adapters.fleet.member_room import Village
 from tests.adapters.work.work_room import MemorySource, message
+
+TIMES = attrs.evolve(member_room.TIMES, retry_first_ms=20, retry_last_ms=500, reconcile_ms=100)
 
 
 class Town(Village):
     """A village whose people work. `executed`: who executed which update, in order."""
 
     def __init__(self, root: Path) -> None:
-        super().__init__(root)
+        super().__init__(root, TIMES)
         self.source = MemorySource()
         self.executed: list[tuple[int, int]] = []
         self.places: list[Place] = []
@@ -69,12 +74,12 @@ class Place:
         self._left = False
         # Each is the child of a shell of its own: its key is the same when it comes back.
         more.setdefault("source", town.source)
+        more.setdefault("process", ProcessState())
         self.work = Workplace(
             town.directory,
             handler=self._handle,
             ports=town.ports(pid),
             timings=town.times,
-            process=ProcessState(),
             **more,
         )
 
