@@ -94,9 +94,9 @@ class JournalHandoffs:
         move = await self._do(lambda journal: journal.move_of(receipt_id))
         return None if move is None else move.instance
 
-    async def answer_move(self, receipt_id: str, outcome: str) -> None:
+    async def answer_move(self, move: Move, outcome: str) -> None:
         """As the port says."""
-        await self._do(lambda journal: journal.answer_move(receipt_id, outcome))
+        await self._do(lambda journal: journal.answer_move(move.receipt_id, outcome, move))
 
     async def _do(self, work: Callable[[Journal], T]) -> T:
         return await self._journal.call(work)

@@ -245,7 +245,7 @@ class Mover:
                 self.counts.moved += 1
                 self._kept.pop(key, None)
                 if wish.by_hand is not None:
-                    await self._journal.answer_move(receipt, f"moved to {to.instance}")
+                    await self._journal.answer_move(wish.by_hand, f"moved to {to.instance}")
             case Kept(why, definite):
                 self.counts.kept += 1
                 tell(self._ports, "handoff", "kept", receipt=receipt, to=to.instance, why=why)
@@ -254,7 +254,7 @@ class Mover:
                 wait = min(last, first << min(times - 1, 30))
                 self._kept[key] = (times, self._now + wait)
                 if wish.by_hand is not None and (definite or self._late(wish.by_hand)):
-                    await self._journal.answer_move(receipt, f"stays at {self._instance}: {why}")
+                    await self._journal.answer_move(wish.by_hand, f"stays at {self._instance}: {why}")
 
     # -- who wants what -----------------------------------------------------------------------------------------------
 
@@ -266,7 +266,7 @@ class Mover:
             if held is not None and move.instance != self._instance:
                 found[move.receipt_id] = move
             elif (why := await self._pointless(move)) is not None:
-                await self._journal.answer_move(move.receipt_id, why)
+                await self._journal.answer_move(move, why)
         return found
 
     async def _pointless(self, move: Move) -> str | None:
@@ -278,7 +278,7 @@ class Mover:
 
     async def _nobody(self, move: Move) -> None:
         if self._late(move):
-            await self._journal.answer_move(move.receipt_id, f"{move.instance} is not here")
+            await self._journal.answer_move(move, f"{move.instance} is not here")
 
     def _wanted(self, move: Move | None, target: Target | None, there: tuple[Destination, ...]) -> Destination | None:
         if move is not None:

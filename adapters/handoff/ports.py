@@ -57,5 +57,5 @@ class HandoffJournal(Protocol):
     async def moved(self, receipt_id: str) -> str | None:
         """Where a person wanted it last, whatever came of it."""
 
-    async def answer_move(self, receipt_id: str, outcome: str) -> None:
-        """What came of it, for the person."""
+    async def answer_move(self, move: Move, outcome: str) -> None:
+        """What came of it, for the person; nothing is answered that was asked for since."""

@@ -141,9 +141,10 @@ class AtInstance(Operating):
         """Where a person wanted it last, and what has come of it."""
         return self._store.read(lambda t: moves.move_of(t, receipt_id))
 
-    def answer_move(self, receipt_id: str, outcome: str) -> bool:
-        """What has come of it; whether anybody still asked."""
-        return self._store.write(lambda t: moves.answer_move(t, receipt_id, outcome))
+    def answer_move(self, receipt_id: str, outcome: str, asked: Move | None = None) -> bool:
+        """What has come of it; whether anybody still asked. `asked`: only that is answered, and nothing that a person
+        has asked for since."""
+        return self._store.write(lambda t: moves.answer_move(t, receipt_id, outcome, asked))
 
     def add_evidence(self, kind: str, subject: str, detail: str) -> None:
         """Insert what must not be forgotten, whoever leads by now: no fence is asked."""

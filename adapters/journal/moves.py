@@ -48,8 +48,11 @@ def ask_move(transaction: Transaction, receipt_id: str, to: str) -> None:
     )
 
 
-def answer_move(transaction: Transaction, receipt_id: str, outcome: str) -> bool:
-    """What has come of it; whether anybody still asks."""
+def answer_move(transaction: Transaction, receipt_id: str, outcome: str, asked: Move | None) -> bool:
+    """What has come of it; whether anybody still asks. `asked`: what is answered; what a person has asked for since
+    stays open."""
+    if asked is not None and move_of(transaction, receipt_id) != asked:
+        return False
     transaction.write("UPDATE moves SET outcome = ? WHERE receipt_id = ? AND outcome IS NULL", (outcome, receipt_id))
     return transaction.changed() > 0
 

@@ -102,8 +102,8 @@ class Journaled:
     async def moved(self, receipt_id: str) -> str | None:
         return await self._do("moved", self.inner.moved, receipt_id)
 
-    async def answer_move(self, receipt_id: str, outcome: str) -> None:
-        return await self._do("answer_move", self.inner.answer_move, receipt_id, outcome)
+    async def answer_move(self, move: Move, outcome: str) -> None:
+        return await self._do("answer_move", self.inner.answer_move, move, outcome)
 
     async def _do(self, name: str, call: Callable[..., Any], *arguments: Any) -> Any:
         self.calls.append(name)

@@ -85,9 +85,9 @@ class Book:
     async def moved(self, receipt_id: str) -> str | None:
         return self.put.get(receipt_id)
 
-    async def answer_move(self, receipt_id: str, outcome: str) -> None:
-        self.outcomes[receipt_id] = outcome
-        del self.wished[receipt_id]
+    async def answer_move(self, move: Move, outcome: str) -> None:
+        self.outcomes[move.receipt_id] = outcome
+        del self.wished[move.receipt_id]
 
 
 class There:
@@ -365,7 +365,7 @@ def test_a_recipient_whose_item_makes_trouble_ends_nothing_else() -> None:
         house.wish("a", "101:1")
         gate = house.gates["b"] = asyncio.Event()
 
-        async def fails(receipt_id: str, outcome: str) -> None:
+        async def fails(move: Move, outcome: str) -> None:
             raise TenureError("journal.db: busy")
 
         house.book.answer_move = fails  # type: ignore[method-assign]

@@ -377,6 +377,15 @@ def test_a_move_that_a_person_wants(room: Room) -> None:
     assert move is not None
     assert "accepted" == move.outcome
     assert journal.ask_move(receipt, "i3")
+    (asked,) = journal.moves_for("p1")
+    # What came of a wish is no answer to the next one.
+    assert journal.ask_move(receipt, "i4")
+    assert not journal.answer_move(receipt, "moved to i3", asked)
+    (asked,) = journal.moves_for("p1")
+    assert ("i4", None) == (asked.instance, asked.outcome)
+    assert journal.answer_move(receipt, "moved to i4", asked)
+    assert () == journal.moves_for("p1")
+    assert journal.ask_move(receipt, "i3")
     assert 1 == len(journal.moves_for("p1"))
     journal.start(receipt, holder)
     journal.complete(receipt, holder)
