@@ -74,7 +74,7 @@ def test_lists_and_lives_while_a_fleet_works(works: Works) -> None:
 
 def test_what_was_interrupted_is_done_again_by_a_person(works: Works) -> None:
     leader, second = works.fleet(2, "600")
-    works.push(second.thread, second.thread)
+    works.push(second.thread)
     until(lambda: works.by(second.pid))
     second.kill()
     second.ends()

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tenure.adapters.commands import deciding
+from tenure.adapters.looking.journal_story import meanings
 from tests.adapters.commands.desk import EPOCH, MINE, THEIRS, Desk, Tenure
 
 ME = f"{pwd.getpwuid(os.getuid()).pw_name} (uid {os.getuid()})"
@@ -133,7 +134,7 @@ def test_a_guard_that_refuses_is_told_with_its_law(desk: Desk, tenure: Tenure) -
         assert 1 == said.status
         assert f"update 1 is forwarding: {action} is refused" in said.err
     assert (
-        "  Fence, not_admitted: whether an instance has the delivery is looked up in"
+        f"  Fence, not_admitted: {meanings('1')['not_admitted'][1]}\n"
         in tenure("journal", "discard", desk.root, "1", "--yes").err
     )
     refused = tenure("journal", "discard", desk.root, "1", "--yes", "--json").json["refused"]
