@@ -13,6 +13,7 @@ import attrs
 
 from tenure.adapters.journal.capacity import TRIMMED_AT_ONCE
 from tenure.adapters.journal.database import Row
+from tenure.adapters.journal.events import Decided
 from tenure.adapters.journal.rows import integer, text, text_or_none
 from tenure.adapters.journal.transaction import Declined, Transaction
 from tenure.machines.chart import Message, Refused, Step, Table, chosen, step
@@ -81,9 +82,11 @@ def decide(
     tenure: object = None,
     minted: object = None,
     detail: str = "",
+    update: int | None = None,
 ) -> Step[D, O]:
     """The machine's step, and the decision that tells it. `minted`: the tenure that begins with it, told in place of
-    `tenure` where it does. Raises `Declined` where the machine refuses."""
+    `tenure` where it does; `update`: what the row is about, for who records. Raises `Declined` where the machine
+    refuses."""
     taken = step(table, phase, data, message)
     if isinstance(taken, Refused):
         raise Declined(taken, subject, party, _text(tenure), detail, _words(table, taken.guards)[1])
@@ -94,6 +97,16 @@ def decide(
     said = f"{what}: {detail}" if detail else what
     under = tenure if minted is None else minted
     _record(transaction, subject, party, _text(under), message.event, *_words(table, guards), said)
+    if transaction.decided is not None:
+        # What is told already, by the last decision of this subject, has changed nothing.
+        seq = _seq(transaction, subject)
+        meta = transaction.meta
+        transaction.decided.append(
+            Decided(
+                seq, subject, update, party, _text(under), phase, data, message, taken.phase, taken.outputs,
+                meta.fence, meta.passed,
+            )
+        )  # fmt: skip
     return taken
 
 
@@ -111,6 +124,13 @@ def record_refusal(transaction: Transaction, declined: Declined) -> None:
         declined.laws,
         said,
     )
+
+
+def _seq(transaction: Transaction, subject: str) -> int:
+    """The number of the last decision about a subject."""
+    row = transaction.one("SELECT seq FROM decisions WHERE subject = ? ORDER BY nth DESC LIMIT 1", (subject,))
+    assert row is not None
+    return integer(row[0])
 
 
 def forget(transaction: Transaction, subject: str) -> None:

@@ -84,3 +84,10 @@ def unknown(path: str, fault: DatabaseFault) -> OutcomeUnknown:
 def damaged(path: str, what: str) -> JournalDamaged:
     """The error for a file that is readable and no journal as this program writes it."""
     return JournalDamaged(path, f"{what}; {_MEND}")
+
+
+def newer(path: str, found: object, known: int) -> JournalNewer:
+    """The error for a schema that this program does not know."""
+    return JournalNewer(
+        path, f"a newer version of tenure has written it (schema {found}, this one knows {known}); use that version"
+    )

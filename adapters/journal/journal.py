@@ -21,6 +21,7 @@ from tenure.adapters.journal.at_leader import AtLeader
 from tenure.adapters.journal.backup import back_up
 from tenure.adapters.journal.capacity import Limits
 from tenure.adapters.journal.database import Databases
+from tenure.adapters.journal.events import JournalEvents
 from tenure.adapters.journal.identity import BotIdentity
 from tenure.adapters.journal.liveness import Liveness, ProcessLiveness
 from tenure.adapters.journal.looked_at import LookedAt
@@ -67,6 +68,8 @@ class Journal(AtLeader, AtInstance, LookedAt):
             bot=bot,
             create=create,
         )
+        if ports.recorder is not None:
+            store.events = JournalEvents(ports.recorder, ports.processes.me())
         return cls(store, ports.files, ports.identities, key)
 
     def state(self) -> Meta:

@@ -18,9 +18,9 @@ from tenure.adapters.journal.errors import (
     ForeignIdentity,
     JournalDamaged,
     JournalError,
-    JournalNewer,
     JournalUnreachable,
     damaged,
+    newer,
     told,
 )
 from tenure.adapters.journal.identity import BotIdentity, learned, same_bot
@@ -149,10 +149,7 @@ def _schema(database: Database, path: str) -> None:
         version = max(version, VERSION)
     _require_ours(database.execute("PRAGMA application_id")[0][0], path)
     if version > VERSION:
-        raise JournalNewer(
-            path,
-            f"a newer version of tenure has written it (schema {version}, this one knows {VERSION}); use that version",
-        )
+        raise newer(path, version, VERSION)
 
 
 def _require_empty(application: object, tables: Sequence[object], path: str) -> None:

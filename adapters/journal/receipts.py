@@ -251,6 +251,7 @@ def _apply(
         tenure=tenure,
         minted=new,
         detail=detail,
+        update=row.first_update,
     )
     (answer,) = taken.outputs
     if not isinstance(answer, Same):

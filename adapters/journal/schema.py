@@ -22,11 +22,13 @@ from tenure.adapters.journal.database import Database
 APPLICATION: Final = 0x74656E75
 """``tenu``: what tells our files from other databases."""
 VERSION: Final = 1
-"""The schema that this program reads and writes (PRAGMA user_version)."""
+"""The schema that this program reads and writes: PRAGMA user_version, and once more in the row that every transaction
+reads, since the file may be migrated while an older program has it open."""
 
 _FIRST: Final = (
     """CREATE TABLE meta (
         id INTEGER PRIMARY KEY CHECK (id = 1),
+        schema INTEGER NOT NULL,
         bot_id INTEGER, token_sha256 TEXT, bot_serial INTEGER NOT NULL DEFAULT 0,
         fence INTEGER NOT NULL DEFAULT 0,
         passed INTEGER NOT NULL DEFAULT -1,
@@ -35,7 +37,7 @@ _FIRST: Final = (
         deliveries INTEGER NOT NULL DEFAULT 0, delivery_bytes INTEGER NOT NULL DEFAULT 0,
         tombstones INTEGER NOT NULL DEFAULT 0,
         decisions INTEGER NOT NULL DEFAULT 0)""",
-    "INSERT INTO meta (id) VALUES (1)",
+    "INSERT INTO meta (id, schema) VALUES (1, 1)",
     """CREATE TABLE updates (
         update_id INTEGER PRIMARY KEY,
         phase TEXT NOT NULL,
@@ -121,5 +123,6 @@ def migrate(database: Database, found: int) -> None:
     for statements in MIGRATIONS[found:]:
         for statement in statements:
             database.execute(statement)
+    database.execute("UPDATE meta SET schema = ?", (VERSION,))
     database.execute(f"PRAGMA application_id = {APPLICATION}")
     database.execute(f"PRAGMA user_version = {VERSION}")

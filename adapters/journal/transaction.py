@@ -15,17 +15,19 @@ import attrs
 
 from tenure.adapters.journal.capacity import Limits
 from tenure.adapters.journal.database import Database, DatabaseFault, Row, Value
-from tenure.adapters.journal.errors import ForeignIdentity, JournalError, damaged, told, unknown
+from tenure.adapters.journal.errors import ForeignIdentity, JournalError, damaged, newer, told, unknown
+from tenure.adapters.journal.events import Decided, JournalEvents
 from tenure.adapters.journal.identity import BotIdentity
 from tenure.adapters.journal.liveness import Liveness
+from tenure.adapters.journal.schema import VERSION
 from tenure.adapters.ports import Clock, Killed
 from tenure.machines.chart import Refused
 
 T = TypeVar("T")
 
 _COLUMNS: Final = (
-    "bot_id, token_sha256, bot_serial, fence, passed, opened, updates, update_bytes, deliveries, delivery_bytes,"
-    " tombstones, decisions"
+    "schema, bot_id, token_sha256, bot_serial, fence, passed, opened, updates, update_bytes, deliveries,"
+    " delivery_bytes, tombstones, decisions"
 )
 _READ: Final = f"SELECT {_COLUMNS} FROM meta WHERE id = 1"
 _WRITE: Final = (
@@ -94,6 +96,8 @@ class Transaction:
         self.liveness = liveness
         self.now_ms = now_ms
         self.wrote = False
+        self.decided: list[Decided] | None = None
+        """What was decided in it, where that is recorded."""
         self._database = database
 
     def read(self, sql: str, values: Sequence[Value] = ()) -> Sequence[Row]:
@@ -125,6 +129,8 @@ class Store:
         self.limits = limits
         self.serial: int | None = None
         """The bot whose work this is, as counted in `meta`; None: whoever's."""
+        self.events: JournalEvents | None = None
+        """Whom to tell what is durable."""
         self._database = database
         self._clock = clock
         self._liveness = liveness
@@ -133,6 +139,8 @@ class Store:
         """What `work` answers, when all that it wrote is durable. Raises `JournalError`, and `Declined`: then nothing
         was written; `OutcomeUnknown`: nobody knows."""
         transaction = self._begin(self._database.begin)
+        if self.events is not None:
+            transaction.decided = []
         try:
             before = attrs.evolve(transaction.meta)
             answer = work(transaction)
@@ -150,6 +158,8 @@ class Store:
             commit(self._database, self.path)
         else:
             self._undo()
+        if self.events is not None and transaction.decided:
+            self.events.committed(transaction.decided)
         return answer
 
     def read(self, work: Callable[[Transaction], T]) -> T:
@@ -195,6 +205,7 @@ class Store:
             raise told(self.path, fault) from fault
         try:
             meta = _meta(found, self.path)
+            _require_version(found[0][0], self.path)
             if self.serial is not None and meta.serial != self.serial:
                 raise ForeignIdentity(self.path, f"{meta.bot} has taken the journal over; open it anew")
         except JournalError:
@@ -220,11 +231,17 @@ def commit(database: Database, path: str) -> None:
         raise (told if fault.code in _UNDONE else unknown)(path, fault) from fault
 
 
+def _require_version(found: Value, path: str) -> None:
+    if found != VERSION:
+        raise newer(path, found, VERSION)
+
+
 def _meta(found: Sequence[Row], path: str) -> Meta:
     if len(found) != 1:
         raise damaged(path, "its table meta has no row")
     match found[0]:
         case (
+            int(),
             int() | None as bot_id,
             str() | None as token,
             int(serial),

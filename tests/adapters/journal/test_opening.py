@@ -318,10 +318,10 @@ def test_identities_are_of_tokens() -> None:
 
 
 def test_an_older_version_becomes_this_one(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Forward, in one transaction, with everything that was in it."""
-    room.started(5).close()
-    monkeypatch.setattr("tenure.adapters.journal.schema.VERSION", VERSION + 1)
-    monkeypatch.setattr("tenure.adapters.journal.opening.VERSION", VERSION + 1)
+    """Forward, in one transaction, with everything that was in it; an older program that has it open notices."""
+    older = room.started(5)
+    for file in ("schema", "opening", "transaction"):
+        monkeypatch.setattr(f"tenure.adapters.journal.{file}.VERSION", VERSION + 1)
     more = ("ALTER TABLE updates ADD COLUMN remark TEXT", "UPDATE updates SET remark = 'old'")
     monkeypatch.setattr("tenure.adapters.journal.schema.MIGRATIONS", (*MIGRATIONS, more))
     journal = room.open()
@@ -331,14 +331,18 @@ def test_an_older_version_becomes_this_one(room: Room, monkeypatch: pytest.Monke
     room.open().close()
     monkeypatch.undo()
     refused(room, JournalNewer)
+    with pytest.raises(JournalNewer, match=f"schema {VERSION + 1}"):
+        older.append([incoming(6)], EPOCH, "i1")
+    with pytest.raises(JournalNewer):
+        older.listing()
 
 
 def test_a_migration_that_fails_has_done_nothing(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
     """All of it, or the older version."""
     room.started(5).close()
     before = room.bytes()
-    monkeypatch.setattr("tenure.adapters.journal.schema.VERSION", VERSION + 1)
-    monkeypatch.setattr("tenure.adapters.journal.opening.VERSION", VERSION + 1)
+    for file in ("schema", "opening", "transaction"):
+        monkeypatch.setattr(f"tenure.adapters.journal.{file}.VERSION", VERSION + 1)
     more = ("ALTER TABLE updates ADD COLUMN remark TEXT", "UPDATE nothing SET remark = 'old'")
     monkeypatch.setattr("tenure.adapters.journal.schema.MIGRATIONS", (*MIGRATIONS, more))
     with pytest.raises(JournalError):
