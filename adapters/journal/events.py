@@ -8,8 +8,8 @@ changed nothing and is no event.
 
 The node is ``PID-TICKS/PARTY@ID``: the process that decided, the instance (or person) that asked, and the id of the
 update (`DurableAdmission`) or the receipt (`QueueHandoff`) whose row it is. `args` are the machine's message, member by
-member, with the update that a receipt is for; `observed` is the phase after the step, `was` the one before it, as it was
-read in that transaction, and what else of the row was read:
+member, with the update that a receipt is for; `observed` is the phase after the step, `was` the one before it, as it
+was read in that transaction, and what else of the row was read:
 
 | module | observed besides |
 |---|---|
@@ -172,7 +172,9 @@ LOOKED_UP: Final = frozenset({"fence", "offset"})
 
 
 def _members(message: object) -> Iterator[tuple[str, object]]:
-    for field in attrs.fields(type(message)):
+    kind = type(message)
+    assert attrs.has(kind)
+    for field in attrs.fields(kind):
         value = getattr(message, field.name)
         if field.name not in LOOKED_UP:
             yield field.name, _spelled(value)

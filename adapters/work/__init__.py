@@ -12,5 +12,6 @@
 | `items` | what a process has taken and not begun; what a handler is given |
 | `worker` | taking, starting, executing and settling, as long as the process lives |
 | `intake` | what a leader delivers to a follower |
+| `events` | that a handler is called, for who records |
 | `journaling` | the journal as the others use it |
 """

@@ -48,6 +48,7 @@ from tenure.adapters.journal.liveness import process_name
 from tenure.adapters.journal.ownership import About
 from tenure.adapters.journal.threaded import ThreadedJournal
 from tenure.adapters.ports import Ports, tell
+from tenure.adapters.work.events import recorded
 from tenure.adapters.work.forwarding import ForwardCounts, Forwarder
 from tenure.adapters.work.intake import Intake, IntakeCounts
 from tenure.adapters.work.items import Handler, Items
@@ -224,9 +225,8 @@ class Workplace:
         )
         try:
             self._receipts = JournalReceipts(journal, self.me, lambda: self.member.epoch, self._refused)
-            self._worker = Worker(
-                self._receipts, self.items, self._handler, self.timings, ports=ports, counts=self._worked
-            )
+            handler = recorded(self._handler, ports.recorder, self.member.identity)
+            self._worker = Worker(self._receipts, self.items, handler, self.timings, ports=ports, counts=self._worked)
             self._intake = Intake(
                 journal,
                 self.me,
