@@ -90,6 +90,10 @@ class AtInstance(Operating):
         and at the limit of attempts by a person only."""
         return self._write(lambda t: receipts.fail(t, receipt_id, by, delay_ms, why))
 
+    def doubt(self, receipt_id: str, by: Holder, why: str = "") -> Output | Refused:
+        """Its owner has begun it, and does not know what has come of it: interrupted. A person decides."""
+        return self._write(lambda t: receipts.doubt(t, receipt_id, by, why))
+
     def release(self, receipt_id: str, by: Holder, why: str = "") -> Output | Refused:
         """Its owner gives it back unstarted."""
         return self._write(lambda t: receipts.release(t, receipt_id, by, why))

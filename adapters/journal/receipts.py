@@ -23,6 +23,7 @@ from tenure.machines.receipt_messages import (
     Cancel,
     Complete,
     Discard,
+    Doubt,
     Fail,
     Freed,
     Happening,
@@ -139,6 +140,12 @@ def fail(transaction: Transaction, receipt_id: str, by: Holder, delay_ms: int, w
     row = _row(transaction, receipt_id, Fail.event, by.instance)
     due = transaction.now_ms + delay_ms
     return _apply(transaction, row, Fail(by), by.instance, by.acquisition, not_before=due, detail=why)
+
+
+def doubt(transaction: Transaction, receipt_id: str, by: Holder, why: str) -> Output:
+    """Its owner has begun it, and does not know what has come of it."""
+    row = _row(transaction, receipt_id, Doubt.event, by.instance)
+    return _apply(transaction, row, Doubt(by), by.instance, by.acquisition, detail=why)
 
 
 def release(transaction: Transaction, receipt_id: str, by: Holder, why: str) -> Output:

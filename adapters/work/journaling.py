@@ -189,7 +189,6 @@ class JournalReceipts:
         self._me = me
         self._epoch = epoch
         self._on_refused = on_refused
-        self._reclaimed = False
 
     async def take(self, limit: int) -> tuple[Held, ...]:
         while self.to_serve:
@@ -225,14 +224,16 @@ class JournalReceipts:
     async def fail(self, held: Held, delay_ms: int, why: str) -> None:
         self._told(held, await self._journal.call(lambda j: j.fail(held.receipt_id, held.holder, delay_ms, why)))
 
+    async def doubt(self, held: Held, why: str) -> None:
+        self._told(held, await self._journal.call(lambda j: j.doubt(held.receipt_id, held.holder, why)))
+
     async def release(self, held: Held) -> None:
         self._told(held, await self._journal.call(lambda j: j.release(held.receipt_id, held.holder)))
 
     async def recover(self) -> int:
         found = await self._journal.call(lambda j: j.recover_all(self._me))
-        if not self._reclaimed:  # no activation before this one begins any more
-            found += await self._journal.call(lambda j: j.reclaim(self._me))
-            self._reclaimed = True
+        # Again and again: a thread of an activation that is over may still take, or accept, something.
+        found += await self._journal.call(lambda j: j.reclaim(self._me))
         return len(found)
 
     async def due_in(self) -> int | None:

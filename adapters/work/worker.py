@@ -5,7 +5,7 @@
 
 An item is *started* in the journal before its handler is called, and *done* there when the handler has returned. One
 that raises is tried again after a delay, and those behind it go on meanwhile (V5, B74). One that is cancelled, with
-the whole worker, stays started: whoever comes next finds it interrupted. What was taken and never begun is given back.
+the whole worker, is interrupted: nobody knows what has come of it. What was taken and never begun is given back.
 
 Whether a receipt may be taken, started, settled or recovered is decided by the row's machine inside the journal's
 transaction; here an answer of None is its refusal, and then the item is somebody else's.
@@ -49,8 +49,11 @@ class Receipts(Protocol):
     async def fail(self, held: Held, delay_ms: int, why: str) -> None:
         """Certainly nothing has come of it; it is not tried again before `delay_ms` are over. `why`: for a person."""
 
+    async def doubt(self, held: Held, why: str) -> None:
+        """It was begun, and nobody knows what has come of it. `why`: for a person."""
+
     async def release(self, held: Held) -> None:
-        """It was not begun, and is anybody's."""
+        """It was not begun, whatever the journal says of that, and is anybody's."""
 
     async def recover(self) -> int:
         """What the dead have left, and earlier activations of this process, is pending or interrupted; how much."""
@@ -212,7 +215,7 @@ class Worker:
             item = await to_its_end(starting)
         except asyncio.CancelledError:
             if not starting.cancelled() and starting.exception() is None and starting.result() is not None:
-                await self._settle("fail", lambda: self._receipts.fail(held, 0, "not begun"))
+                await self._settle("release", lambda: self._receipts.release(held))
             raise
         if item is None:
             return False
@@ -226,13 +229,16 @@ class Worker:
                 await self._settle("complete", lambda: self._receipts.complete(held))
                 self.counts.executed += 1
             else:
-                self.counts.interrupted += 1
+                await self._doubt(held, "cancelled while it was executed")
             raise
-        error = asyncio.CancelledError() if running.cancelled() else running.exception()
+        if running.cancelled():  # by itself
+            await self._doubt(held, "the handler was cancelled")
+            return True
+        error = running.exception()
         if error is None:
             await self._settle("complete", lambda: self._receipts.complete(held))
             self.counts.executed += 1
-        elif isinstance(error, Exception | asyncio.CancelledError):
+        elif isinstance(error, Exception):
             self.counts.failures += 1
             self._note("handler", error)
             delay, why = self._delay(item.attempt), in_words(error)
@@ -245,6 +251,10 @@ class Worker:
         """How long what has failed `attempt` times waits."""
         first, last = self._timings.retry_first_ms, self._timings.retry_last_ms
         return min(last, first << min(attempt - 1, 30))
+
+    async def _doubt(self, held: Held, why: str) -> None:
+        self.counts.interrupted += 1
+        await self._settle("doubt", lambda: self._receipts.doubt(held, why))
 
     async def _settle(self, what: str, call: Callable[[], Awaitable[None]]) -> None:
         """Tell the journal what has come of an item. Cancelled, this waits for the end of that all the same."""

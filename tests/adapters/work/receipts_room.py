@@ -120,6 +120,9 @@ class MemoryReceipts:
 
         await self._call("fail", work)
 
+    async def doubt(self, held: Held, why: str) -> None:
+        await self._call("doubt", lambda: self.all.tell(self.all.rows[held.receipt_id], own.Doubt(held.holder)))
+
     async def release(self, held: Held) -> None:
         await self._call("release", lambda: self.all.tell(self.all.rows[held.receipt_id], own.Release(held.holder)))
 

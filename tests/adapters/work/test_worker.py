@@ -128,7 +128,7 @@ def test_who_stops_leaves_what_runs_interrupted_and_gives_the_rest_back() -> Non
         assert rows.phases() == {1: "started", 2: "queued", 3: "queued"}
         await desk.stop()
         assert cleaned == ["r1"]  # it was waited for
-        assert rows.phases() == {1: "started", 2: "pending", 3: "pending"}
+        assert rows.phases() == {1: "interrupted", 2: "pending", 3: "pending"}
         assert desk.worker.counts.interrupted == 1
 
         after = Desk(rows, instance="i2")  # the next activation of this process
@@ -170,7 +170,23 @@ def test_a_handler_that_raises_when_it_is_cancelled_is_interrupted() -> None:
         desk.start()
         await asyncio.sleep(0.1)
         await desk.stop()
-        assert desk.rows.phases() == {1: "started"}
+        assert desk.rows.phases() == {1: "interrupted"}
+
+    run(story())
+
+
+def test_a_handler_that_is_cancelled_by_itself_is_interrupted_and_those_behind_it_go_on() -> None:
+    async def story() -> None:
+        async def handler(item: Item) -> None:
+            if item.receipt_id == "r1":
+                raise asyncio.CancelledError
+
+        desk = Desk(Rows(1, 2), handler)
+        desk.start()
+        await desk.settles()
+        assert desk.rows.phases() == {1: "interrupted", 2: "done"}
+        assert desk.worker.counts.interrupted == 1
+        await desk.stop()
 
     run(story())
 

@@ -131,7 +131,7 @@ def test_who_begins_anew_in_one_process_takes_what_it_had(town: Town) -> None:
             first.push(1, 2)
             await until(lambda: settled(town) == {1: "started", 2: "queued"})
             await first.leaves()
-            assert settled(town) == {1: "started", 2: "pending"}
+            assert settled(town) == {1: "interrupted", 2: "pending"}
             again = await town.works(101, process=state)
             await town.has_executed(2)
             await until(lambda: settled(town) == {1: "interrupted"})
