@@ -44,6 +44,9 @@ T = TypeVar("T")
 
 TRIES: Final = 5
 """How often a command asks for the journal while others are inside; each time it waits for most of a second."""
+_MENDED_BY_OTHERS: Final = 3
+"""How often it is looked where others may have undone by now what was to be."""
+_MENDING_MS: Final = 5
 LIVE_UPDATES: Final = ("journaled", "forwarding", "waiting")
 LIVE_RECEIPTS: Final = ("pending", "queued", "started", "interrupted", "failed")
 STUCK: Final = ("interrupted", "failed")
@@ -105,15 +108,21 @@ def look(
     Raises `JournalError`: then nothing was changed.
     """
     judge = ProcessLiveness(ports.processes) if liveness is None else liveness
-    try:
-        return patiently(lambda: _look(ports, path, work, ReadingDatabases(), judge), tries)
-    except JournalUnreachable as error:
-        if _size(path + ROLLBACK) <= 0:
-            raise
-        if not mending:
-            raise Unfinished(
-                path, "a process died in the middle of a transaction; tenure journal list undoes that"
-            ) from error
+    for left in reversed(range(_MENDED_BY_OTHERS)):
+        try:
+            return patiently(lambda: _look(ports, path, work, ReadingDatabases(), judge), tries)
+        except JournalUnreachable as error:
+            unfinished = _size(path + ROLLBACK) > 0
+            if unfinished and mending:
+                break
+            if not left and unfinished:
+                raise Unfinished(
+                    path, "a process died in the middle of a transaction; tenure journal list undoes that"
+                ) from error
+            if not left:
+                raise
+            # Somebody else may have undone it by now.
+            ports.clock.sleep_ms(_MENDING_MS)
     try:
         return patiently(lambda: _look(ports, path, work, SqliteDatabases(), judge), tries)
     except JournalUnreachable as error:

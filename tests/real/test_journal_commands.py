@@ -41,7 +41,7 @@ def tenure(*arguments: str | int | Path, bound: bool = False) -> subprocess.Comp
 def found(*arguments: str | Path) -> Any:
     """The object that a command prints with --json."""
     done = tenure(*arguments, "--json")
-    assert (0, "") == (done.returncode, done.stderr)
+    assert (0, "") == (done.returncode, done.stderr), done
     return json.loads(done.stdout)
 
 

@@ -9,11 +9,16 @@ import shutil
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tenure.adapters.files.directory import agent_directory
+from tenure.adapters.files.host import real_ports
+from tenure.adapters.journal.journal import Journal
 from tenure.adapters.journal.updates import Incoming
 from tenure.adapters.looking import journal_look
+from tenure.adapters.ports import Ports
 from tests.adapters.commands.desk import MINE, THEIRS, Desk, Tenure, body, dead
 
 LIST = ["profile", "path", "exists", "atMs", "bot", "fence", "passed", "opened", "totals", "servers", "updates"]
@@ -460,3 +465,27 @@ def test_a_file_with_wrong_bytes_is_read_or_refused_in_one_line(
     assert before == desk.bytes()
     for command in COMMANDS[3:6]:
         assert tenure(*typed(command, desk.root)).status in (0, 1, 2)
+
+
+def test_what_somebody_else_has_undone_meanwhile_is_read(
+    desk: Desk, tenure: Tenure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the look that was refused and the look why, another process opens the journal."""
+    desk.full()
+    copy = tmp_path / "copy"
+    torn(desk, copy)
+    real = journal_look._look
+    undone: list[bool] = []
+
+    def refused(ports: Ports, path: str, *rest: Any) -> Any:
+        try:
+            return real(ports, path, *rest)
+        finally:
+            if not undone:
+                undone.append(True)
+                with Journal.open(real_ports(), agent_directory(copy), create=False) as journal:
+                    journal.state()
+
+    monkeypatch.setattr(journal_look, "_look", refused)
+    assert 3 == tenure("journal", "list", copy, "--json").json["fence"]
+    assert [True] == undone
