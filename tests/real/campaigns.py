@@ -25,7 +25,7 @@ from tenure.adapters.files.host import real_ports
 from tenure.adapters.journal.journal import Journal
 from tenure.adapters.journal.rows import ReceiptRow
 from tenure.adapters.testing.history import State, judge
-from tests.real.conftest import state, until
+from tests.real.conftest import children, state, until
 from tests.real.lives import Told, whole_lives
 from tests.real.works import PATIENCE, ROOT, SCALE, Works
 
@@ -114,13 +114,17 @@ class Terminal:
         with suppress(ProcessLookupError):
             os.kill(self.pid, number)
 
-    def stop(self) -> int:
-        """Its process stands still when this returns, or has ended."""
-        pid = self.pid
+    def stop(self) -> None:
+        """It stands still, and what it has started, when this returns."""
         with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGSTOP)
-        until(lambda: _stands(pid))
-        return pid
+            os.killpg(self.shell, signal.SIGSTOP)
+        until(lambda: _stands(self.shell))
+        until(lambda: all(_stands(pid) for pid in children(self.shell)))
+
+    def go_on(self) -> None:
+        """Both go on."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.shell, signal.SIGCONT)
 
     def close(self) -> None:
         """End it, and what it started."""
@@ -324,8 +328,8 @@ class Campaign(Works):
             parties = {row.party.instance for row in journal.servers() if row.left_at is None}
             there = sorted(one for one in parties if one.partition(":")[0] in living)
             waiting = [row for row in journal.listing(200).receipts if row.phase in ("pending", "queued")]
-            asked = 0
-            for row in self.chance.sample(waiting, min(count, len(waiting))):
+            asked, late = 0, waiting[len(waiting) // 2 :]  # the first of them have begun before anybody offers them
+            for row in self.chance.sample(late, min(count, len(late))):
                 mine = "" if row.data.owner is None else row.data.owner.instance
                 if others := [one for one in there if one != mine]:
                     asked += journal.ask_move(row.receipt_id, self.chance.choice(others))
@@ -344,7 +348,7 @@ class Campaign(Works):
                 self.say(*self.some(min(batch, total - self.pushed)))
             else:
                 goes_on -= 1
-            self.move(3)
+            self.move(6)
             over = time.monotonic() + self.chance.uniform(*every)
             while time.monotonic() < over:
                 self.wake()

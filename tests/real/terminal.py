@@ -12,7 +12,8 @@ SOCKET is that of `update_server`, LOG of `tenure.adapters.testing.history`, SCA
 The text of a message is what its handler does: ``takes 0.3`` waits so many seconds in the middle, ``awaits NAME`` until
 there is a file LOG.NAME, ``fails 2`` raises in its first two attempts. A file LOG.dies.TERMINAL (the terminal's pid)
 says where the next process there dies that comes there: ``before Class.method`` or ``after Class.method``, one of
-`MORTAL`. SIGTERM ends a process in order; with --once nothing is started again.
+`MORTAL`. LOG.kept has a line for each promise, see `KEPT`. SIGTERM ends a process in order; with --once nothing is
+started again.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ import signal
 import sys
 import time
 import traceback
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
@@ -58,8 +60,16 @@ MORTAL: Final = (
 """Where a process may be told to die."""
 
 
+KEPT: Final[dict[str, Callable[[Any], str]]] = {
+    "deliver": lambda request: str(request.delivery.source_update_id),
+    "complete": lambda held: str(held.receipt_id),
+}
+"""What was promised, and to whom: a line of LOG.kept each, once it has been done in the journal."""
+
+
 def mortal(log: str) -> None:
-    """From now on this process, and who it forks, dies where a file says so."""
+    """From now on this process, and who it forks, dies where a file says so, and writes down what it has promised."""
+    kept = os.open(f"{log}.kept", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
 
     def dies(when: str) -> None:
         path = f"{log}.dies.{os.getppid()}"
@@ -74,6 +84,8 @@ def mortal(log: str) -> None:
         async def replaced(*arguments: Any, **named: Any) -> Any:
             dies(f"before {owner.__name__}.{name}")
             result = await original(*arguments, **named)
+            if name in KEPT:
+                os.write(kept, f"{name} {KEPT[name](arguments[1])}\n".encode())
             dies(f"after {owner.__name__}.{name}")
             return result
 
