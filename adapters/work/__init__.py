@@ -4,6 +4,7 @@
 | file | what is in it |
 |---|---|
 | `workplace` | one process at work; `Workplace`, which is what others use |
+| `leading` | what it does with everybody's updates while it leads |
 | `source` | where updates come from: the port of a poll loop |
 | `polling` | one poll loop, driven, while this process leads |
 | `routing` | whose an update is, and the envelope that carries it there |

@@ -6,11 +6,13 @@ the answer that its driver goes on with.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Final, TypeVar
 
 from tenure.adapters.bus.messages.json_values import BadJson, Json, load, plain
 from tenure.adapters.errors import TenureError
+from tenure.adapters.journal.errors import JournalBusy
 from tenure.adapters.journal.journal import Journal
 from tenure.adapters.journal.ownership import About
 from tenure.adapters.journal.rows import DeliveryRow, ReceiptRow, UpdateRow
@@ -26,6 +28,10 @@ from tenure.machines.forwarding_messages import Failure, RetryIn, Send
 from tenure.machines.poll_loop import NONE
 from tenure.machines.receipt_messages import Party
 
+T = TypeVar("T")
+
+BUSY_TRIES: Final = 10
+"""How often a process that begins, or begins to lead, asks for the journal while others are inside: about 10 s."""
 _WHY: Final = {
     "epoch_current": "another process has led since: this one's epoch is over",
     "genuine_id": "the delivery's id is not made of what it says",
@@ -40,6 +46,14 @@ def in_words(refused: Refused) -> str:
     """A refusal of the journal, for a person."""
     found = [_WHY.get(guard, guard) for guard in refused.guards]
     return "; ".join(found) or f"it is {refused.phase}: {refused.event} is refused"
+
+
+async def patiently(call: Callable[[], Awaitable[T]]) -> T:
+    """A call of the journal, made again while others are inside. Raises `JournalBusy` when it is so for long."""
+    for _ in range(BUSY_TRIES - 1):
+        with suppress(JournalBusy):
+            return await call()
+    return await call()
 
 
 class JournalInbox:

@@ -16,10 +16,9 @@ registry.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
-from contextlib import suppress
+from collections.abc import Callable
 from types import TracebackType
-from typing import Final, TypeVar
+from typing import Final
 
 import attrs
 
@@ -31,8 +30,6 @@ from tenure.adapters.files.directory import AgentDirectory, registry_key, requir
 from tenure.adapters.files.host import real_ports
 from tenure.adapters.files.process_state import ProcessState
 from tenure.adapters.files.timings import DEFAULT, Timings
-from tenure.adapters.fleet.asking import NoAck
-from tenure.adapters.fleet.identities import RequestIds
 from tenure.adapters.fleet.leader.requests import Route
 from tenure.adapters.fleet.member import Member
 from tenure.adapters.fleet.roles import Following, Leading, MemberStatistics, Role
@@ -42,30 +39,23 @@ from tenure.adapters.handoff.journal import JournalHandoffs
 from tenure.adapters.handoff.moving import MoveCounts
 from tenure.adapters.journal.capacity import Limits
 from tenure.adapters.journal.database import Databases
-from tenure.adapters.journal.errors import JournalBusy
 from tenure.adapters.journal.journal import Journal
 from tenure.adapters.journal.liveness import process_name
-from tenure.adapters.journal.ownership import About
 from tenure.adapters.journal.threaded import ThreadedJournal
 from tenure.adapters.ports import Ports, tell
 from tenure.adapters.work.events import recorded
-from tenure.adapters.work.forwarding import ForwardCounts, Forwarder
+from tenure.adapters.work.forwarding import ForwardCounts
 from tenure.adapters.work.intake import Intake, IntakeCounts
 from tenure.adapters.work.items import Handler, Items
-from tenure.adapters.work.journaling import JournalInbox, JournalOutbox, JournalReceipts, in_words
-from tenure.adapters.work.polling import PollCounts, Poller
+from tenure.adapters.work.journaling import JournalReceipts, patiently
+from tenure.adapters.work.leading import LeadersWork
+from tenure.adapters.work.polling import PollCounts
 from tenure.adapters.work.remembering import remembering
-from tenure.adapters.work.routing import Fleet, thread_of
 from tenure.adapters.work.source import Source
 from tenure.adapters.work.worker import WorkCounts, Worker
-from tenure.machines.chart import Refused
 from tenure.machines.follower_messages import Target
 from tenure.machines.receipt_messages import Party
 
-T = TypeVar("T")
-
-BUSY_TRIES: Final = 10
-"""How often a process that begins, or begins to lead, asks for the journal while others are inside: about 10 s."""
 _ENTER: Final = "enter the workplace first: async with Workplace(...) as place"
 
 
@@ -145,15 +135,13 @@ class Workplace:
         identity = self.member.identity
         self.me = Party(identity.instance_id, process_name(identity.process), identity.session)
         """Who this process is in the journal."""
-        self._requests = RequestIds(f"{identity.instance_id}:work")
         self._polled, self._forwarded = PollCounts(), ForwardCounts()
         self._admitted, self._worked = IntakeCounts(), WorkCounts()
         self._open: ThreadedJournal | None = None
         self._receipts: JournalReceipts | None = None
         self._worker: Worker | None = None
         self._intake: Intake | None = None
-        self._poller: Poller | None = None
-        self._forwarder: Forwarder | None = None
+        self._leading: LeadersWork | None = None
         self._handoff: Handoff | None = None
         self._working: asyncio.Task[None] | None = None
         self._moving: asyncio.Task[None] | None = None
@@ -194,7 +182,7 @@ class Workplace:
     @property
     def trouble(self) -> str:
         """What failed last and is tried again; "" when nothing has since."""
-        parts = (self._worker, self._poller, self._forwarder)
+        parts = (self._worker, self._leading)
         return next((part.trouble for part in parts if part is not None and part.trouble), "")
 
     def statistics(self) -> WorkplaceStatistics:
@@ -216,7 +204,7 @@ class Workplace:
         if self._open is not None:
             raise TenureError("a workplace is entered once; make a new one")
         ports, bot = self.ports, self._source.bot
-        journal = self._open = await _patiently(
+        journal = self._open = await patiently(
             lambda: ThreadedJournal.open(
                 lambda: Journal.open(
                     ports, self.directory, self.key, bot=bot, limits=self._limits, databases=self._databases
@@ -233,6 +221,16 @@ class Workplace:
                 binding=lambda: self.member.follower.profile_key,
                 on_admitted=self._worker.signal,
                 counts=self._admitted,
+            )
+            self._leading = LeadersWork(
+                self.member,
+                journal,
+                self.me,
+                self._source,
+                own=self._own,
+                on_kept=self._worker.signal,
+                polled=self._polled,
+                forwarded=self._forwarded,
             )
             self._handoff = Handoff(
                 ports,
@@ -289,48 +287,18 @@ class Workplace:
     # -- leading ------------------------------------------------------------------------------------------------------
 
     async def _prepare(self, epoch: int) -> None:
-        """The lease is won: from here on the journal refuses what leaders before this one decide."""
-        journal = self.journal
-        raised = await _patiently(lambda: journal.call(lambda j: j.raise_fence(epoch, self.me.instance)))
-        if isinstance(raised, Refused):
-            raise TenureError(f"{self.journal.path}: epoch {epoch} is not led with: {in_words(raised)}")
+        await self._leads().prepare(epoch)
 
     async def _remember(self, target: Target, binding: str) -> None:
-        """That thread is the binding's; told before anybody else is."""
-        await self.journal.call(lambda j: j.remember(About(thread_of(target)), binding))
+        await self._leads().remember(target, binding)
 
     async def _lead(self, epoch: int) -> None:
-        """Poll and forward, until it is cancelled or one of both ends."""
-        self._forwarder = Forwarder(
-            JournalOutbox(self.journal, self.me, epoch, self.ports.clock.wall_ms),
-            fleet=self._fleet,
-            send=self._send,
-            timings=self.timings,
-            request_id=self._requests.next,
-            now_ms=self.ports.clock.wall_ms,
-            on_kept=self._signal,
-            counts=self._forwarded,
-            ports=self.ports,
-        )
-        self._poller = Poller(
-            self._source,
-            JournalInbox(self.journal, self.me, epoch),
-            leads=lambda: self.member.owns(epoch),
-            on_journaled=self._forwarder.signal,
-            counts=self._polled,
-            ports=self.ports,
-        )
-        try:
-            await _first_to_end(self._poller.run(), self._forwarder.run())
-        finally:
-            self._poller = self._forwarder = None
+        await self._leads().run(epoch)
 
-    def _fleet(self) -> Fleet:
-        leader = self.member.leader
-        binding = leader.binding
-        return Fleet(leader.routes(), None if binding is None else binding.target, self._own)
+    def _leads(self) -> LeadersWork:
+        assert self._leading is not None, "nobody leads before the journal is open"
+        return self._leading
 
-    @property
     def _own(self) -> tuple[str, ...]:
         """The bindings that are this process's where it leads: the leader's, those that it served before, and the one
         under which it would be registered, which who was here before it may have left something for."""
@@ -338,14 +306,9 @@ class Workplace:
         keys = (identity.leader_key(self._profile), *self._served, identity.profile_key(self._profile))
         return tuple(dict.fromkeys(keys))
 
-    async def _send(self, request: Forward) -> Ack | NoAck:
-        return await self.member.leader.attempt(
-            request.recipient_instance_id, request.recipient_registration_generation, request
-        )
-
     def _rerouted(self) -> None:
-        if self._forwarder is not None:
-            self._forwarder.rerouted()
+        if self._leading is not None:
+            self._leading.rerouted()
         if self._handoff is not None:
             self._handoff.signal()
 
@@ -405,26 +368,3 @@ async def _ended(task: asyncio.Task[None] | None) -> None:
     if task is not None:
         task.cancel()
         await asyncio.wait([task])
-
-
-async def _patiently(call: Callable[[], Awaitable[T]]) -> T:
-    """A call of the journal, made again while others are inside. Raises `JournalBusy` when it is so for long."""
-    for _ in range(BUSY_TRIES - 1):
-        with suppress(JournalBusy):
-            return await call()
-    return await call()
-
-
-async def _first_to_end(*works: Coroutine[object, object, None]) -> None:
-    """Run them together until one of them ends, or this is cancelled; then none of them runs any more."""
-    tasks = [asyncio.ensure_future(work) for work in works]
-    try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in tasks:
-            task.cancel()
-        ended = asyncio.ensure_future(asyncio.wait(tasks))
-        await to_its_end(ended)
-    for task in tasks:
-        if not task.cancelled():
-            task.result()
