@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tenure.adapters.bus.messages.json_values import Json
 from tenure.adapters.errors import TenureError
 from tenure.adapters.journal.identity import identity_of_token
 from tenure.adapters.work.items import Item
@@ -66,6 +67,32 @@ def test_an_update_for_who_is_not_there_yet_waits(town: Town) -> None:
             assert second.thread == thread
             await town.has_executed(1)
             assert town.updates_of(102) == [1]
+
+    run(story())
+
+
+def test_what_is_about_a_message_goes_to_whose_that_is(town: Town) -> None:
+    """Reactions name no thread, and a button may not (B44)."""
+
+    async def story() -> None:
+        async with town:
+            first, second = await town.works(101), await town.works(102)
+            await town.opens()
+            second.push(1)
+            first.push(2)
+            await town.has_executed(1, 2)
+            place = {"chat": {"id": 0}}
+            town.source.put(
+                Json({"update_id": 3, "message_reaction": {**place, "message_id": 1, "new_reaction": []}}),
+                Json({"update_id": 4, "message_reaction": {**place, "message_id": 2, "new_reaction": []}}),
+                Json({"update_id": 5, "callback_query": {"id": "1", "message": {**place, "message_id": 1}}}),
+                Json({"update_id": 6, "edited_message": {**place, "message_id": 1, "text": "new"}}),
+                Json({"update_id": 7, "message_reaction": {**place, "message_id": 99, "new_reaction": []}}),
+                Json({"update_id": 8, "poll": {"id": "1"}}),
+            )
+            await town.has_executed(*range(3, 9))
+            assert town.updates_of(102) == [1, 3, 5, 6]
+            assert town.updates_of(101) == [2, 4, 7, 8]
 
     run(story())
 
