@@ -237,6 +237,40 @@ class Model:
         evidence: rm.Evidence = "unknown" if owner is None else "dead" if owner.process in self.dead else "alive"
         return self.tell_receipt(receipt, rm.Recover(expected, evidence))
 
+    def recover_all(self) -> int:
+        """How many."""
+        owned = [(name, row.data.owner) for name, row in sorted(self.receipts.items()) if row.data.owner is not None]
+        gone = [(name, owner) for name, owner in owned if owner.process in self.dead]
+        for name, owner in gone:
+            self.tell_receipt(name, rm.Recover(owner.acquisition, "dead"))
+        return len(gone)
+
+    def reclaim(self, by: rm.Party) -> int:
+        """How many."""
+        owned = [(name, row.data.owner) for name, row in sorted(self.receipts.items()) if row.data.owner is not None]
+        past = [name for name, owner in owned if owner.process == by.process and owner.instance != by.instance]
+        for name in past:
+            self.tell_receipt(name, rm.Reclaim(by.process, by.instance))
+        return len(past)
+
+    def take_some(self, by: rm.Party, limit: int, minted: Callable[[int], str]) -> tuple[str, ...]:
+        """Which are queued for `by` then; `minted`: the acquisitions, in order."""
+        who = (by.instance, by.process)
+        mine, reach = [], []
+        for name, row in self.receipts.items():
+            owner, fallen, server = row.data.owner, row.data.fallen, self.servers.get(row.binding)
+            if row.phase == "queued" and owner is not None and (owner.instance, owner.process) == who:
+                mine.append((row.update, name))
+            serves = server is not None and server.left_at is None
+            serves = serves and (server.party.instance, server.party.process) == who  # type: ignore[union-attr]
+            named = fallen is not None and (fallen.instance, fallen.process) == who
+            if row.phase == "pending" and row.not_before <= self.now and (serves or named):
+                reach.append((row.update, name))
+        for count, (update, name) in enumerate(sorted(reach)[: max(limit - len(mine), 0)]):
+            self.tell_receipt(name, rm.Take(by, minted(count), self.right(name, by, None)))
+            mine.append((update, name))
+        return tuple(name for _, name in sorted(mine)[:limit])
+
     # -- servers ------------------------------------------------------------------------------------------------------
 
     def serve(self, binding: str, by: rm.Party) -> None:

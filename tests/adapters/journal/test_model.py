@@ -318,6 +318,22 @@ class Journals(RuleBasedStateMachine):
         else:
             self._do(plan, lambda j: j.vacancies(), lambda m: m.vacancies())
 
+    @rule(plan=PLANS, by=PARTIES, limit=st.integers(0, 3), how=st.sampled_from(["take", "take", "recover", "reclaim"]))
+    def many(self, plan: Plan, by: rm.Party, limit: int, how: str) -> None:
+        first = self.room.identities.next
+        if how == "take":
+            self._do(
+                plan,
+                lambda j: tuple(row.receipt_id for row in j.take_some(by, limit)),
+                lambda m: m.take_some(by, limit, lambda count: f"00000000-0000-4000-8000-{first + count:012x}"),
+            )
+        elif how == "recover":
+            self._queued()
+            self._do(plan, lambda j: len(j.recover_all(by)), lambda m: m.recover_all())
+        else:
+            self._queued()
+            self._do(plan, lambda j: len(j.reclaim(by)), lambda m: m.reclaim(by))
+
     @rule(who=st.sampled_from(["p1", "p2", "p3"]))
     def dies(self, who: str) -> None:
         self.room.lives.dead.add(who)
