@@ -32,13 +32,14 @@ from tenure.adapters.files.timings import Timings
 from tenure.adapters.fleet.asking import NoAck, said
 from tenure.adapters.ports import Ports, tell
 from tenure.adapters.work.routing import Address, Fleet, Whose, address, forward
+from tenure.machines.follower_messages import Target
 from tenure.machines.forwarding_messages import Failure, Send
 
 PAGE: Final = 100
 """So many updates are looked at at once."""
-LOADED: Final = 500
-"""So many are on their way, or about to be, at most."""
-ALL_EVERY: Final = 10
+LANE: Final = 100
+"""So many are on their way to one binding, or about to be, at most."""
+ALL_EVERY: Final = 60
 """In so many looks without news, one is at everything."""
 SUSPECT: Final = 3
 """From this refusal on it may be the update that is the matter: those behind it go on."""
@@ -127,6 +128,8 @@ class Lane:
 
     waiting: list[tuple[Outgoing, Address]] = attrs.field(factory=list)
     runs: bool = False
+    more: bool = False
+    """There are more than were taken."""
     failures: int = 0
     """In a row, since somebody registered for it."""
     until: float = 0.0
@@ -165,6 +168,8 @@ class Forwarder:
         """When those that nobody is registered for are looked at again: others may have released them."""
         self._lanes: dict[str, Lane] = {}
         self._under_way: set[int] = set()
+        self._had: dict[Target, str | None] = {}
+        """Whose threads were that nobody has now, as this look has found out."""
         self._refusals: Counter[int] = Counter()
         """How often each was answered with something else than its receipt."""
         self._tasks: set[asyncio.Task[None]] = set()
@@ -229,7 +234,8 @@ class Forwarder:
         """Look at everything that is to be brought to somebody, once."""
         after = -1
         in_a_row = 0
-        while len(self._under_way) < LOADED and (page := await self._outbox.outgoing(after, PAGE, unserved=unserved)):
+        self._had.clear()
+        while page := await self._outbox.outgoing(after, PAGE, unserved=unserved):
             after = page[-1].update_id
             for update in page:
                 if update.update_id in self._under_way:
@@ -264,7 +270,11 @@ class Forwarder:
             return Whose(fleet.own[0], own=True)
         if place.target is not None and (found := fleet.has(place.target)) is not None:
             return found
-        return fleet.whose(place, await self._outbox.remembered(place))
+        if place.member != "message" or place.target is None:
+            return fleet.whose(place, await self._outbox.remembered(place))
+        if place.target not in self._had:  # a new message is known by its thread alone
+            self._had[place.target] = await self._outbox.remembered(place)
+        return fleet.whose(place, self._had[place.target])
 
     async def _nobody(self, update: Outgoing) -> None:
         self.counts.unserved += 1
@@ -276,6 +286,10 @@ class Forwarder:
         lane = self._lanes.setdefault(binding, Lane())
         if lane.until > self._time():
             return  # what comes before it has failed: they are looked at again together
+        if len(lane.waiting) >= LANE:
+            lane.more = True
+        if lane.more:
+            return
         self._under_way.add(update.update_id)
         lane.waiting.append((update, place))
         if not lane.runs:
@@ -302,8 +316,9 @@ class Forwarder:
             lane.until = self._time() + self._timings.retry_first_ms / 1000
         finally:
             lane.runs = False
-            if len(self._under_way) >= LOADED:
-                self._news.set()  # the others were not looked at
+            if lane.more:
+                lane.more = False
+                self._news.set()
             self._under_way.difference_update(update.update_id for update, _ in lane.waiting)
             lane.waiting.clear()
 

@@ -155,12 +155,15 @@ def test_one_that_hangs_holds_up_nobody_else() -> None:
         desk.push(B, 2, 4)
         desk.push(6, 5)
         await desk.delivers(2, 4, 5)
-        desk.push(A, 6)
+        many = range(6, 700, 2)
+        desk.push(A, *many)
         await asyncio.sleep(20)
+        desk.push(B, 701)
+        await desk.delivers(701)
         assert desk.followers["a"].updates == [1]
         desk.followers["a"].gate.set()
-        await desk.delivers(1, 3, 6)
-        assert desk.followers["a"].updates == [1, 3, 6]
+        await desk.delivers(1, 3, *many)
+        assert desk.followers["a"].updates == [1, 3, *many]
         await desk.stop()
 
     run(story())
