@@ -367,7 +367,7 @@ class Campaign(Works):
         deadline = time.monotonic() + 2 * PATIENCE
         while True:
             listing = self.listing()
-            over = listing.meta.passed >= self.pushed and not listing.updates
+            over = (listing.meta.passed >= self.pushed or not self.pushed) and not listing.updates
             if over and all(row.phase == "interrupted" for row in listing.receipts):
                 return
             assert time.monotonic() < deadline, f"{listing}\n{[(t.pid, t.role, t.said) for t in self.terminals]}"
