@@ -84,7 +84,7 @@ class Terminal:
     @property
     def place(self) -> int | None:
         """The number of the thread that it had last."""
-        found = [re.search(r"thread 0/(\d+)$", what) for _, what in self._lines]
+        found = [re.search(r"thread -?\d+/(\d+)$", what) for _, what in self._lines]
         numbers = [int(match[1]) for match in found if match is not None]
         return numbers[-1] if numbers else None
 
@@ -255,6 +255,11 @@ class Campaign(Works):
         found = until(admitted, PATIENCE)
         assert found is not None
         return found
+
+    def row_state(self, update: int) -> str:
+        """The phase of the receipt of an update, also of one that is settled; "" where there is none."""
+        item = self.journal(lambda j: j.item(str(update)))
+        return item.receipts[0].phase if item.receipts else ""
 
     def owner(self, update: int) -> str:
         """The instance that has the item of an update, "" for nobody."""

@@ -22,8 +22,20 @@ Envelope = dict[str, Any]
 DURABLE = "durable-follower-admission-v1"
 IDENTITY = {"protocolVersion": 1, "runtimeBuild": "another", "capabilities": [DURABLE, "queue-handoff-v1"]}
 CODES = ("commit-unknown", "request-id-collision", "ledger-overloaded", "incompatible-protocol")
+SOURCE = "pi_telegram_source_update_id"
 BODIES = {"leader.forwardCallback": "query", "leader.forwardReaction": "reactionUpdate"}
 AGAIN = (FileNotFoundError, ConnectionRefusedError, BrokenPipeError, ConnectionResetError, TimeoutError)
+
+
+def delivery(kind: str, binding: str, update: int) -> Envelope:
+    """What identifies a delivery (bus.md c)."""
+    made = {"version": 1, "kind": kind, "recipientBindingKey": binding, "sourceUpdateId": update}
+    name = hashlib.sha256(json.dumps(made, separators=(",", ":"), ensure_ascii=False).encode()).hexdigest()
+    return {
+        "deliveryId": f"telegram-follower-v1-{name}",
+        "sourceUpdateId": update,
+        "recipientBindingKey": binding,
+    }
 
 
 def short(path: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import secrets
 import signal
 import sys
@@ -18,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # as a script, it 
 from tests.real import other_bus as bus
 from tests.real.other_bus import Envelope
 from tests.real.other_follower import Follower
-from tests.real.other_runtime import now, say
+from tests.real.other_runtime import birth, now, say
 
 
 class Process(Follower):
@@ -40,6 +41,25 @@ class Process(Follower):
                 request |= {"recipientInstanceId": asked["instance"], "recipientRegistrationGeneration": generation}
                 request |= {"delivery": delivery, bus.BODIES.get(kind, "message"): {"text": "hi"}}
                 return await bus.send(asked.get("path", self.door), request, 5.0)
+            case "deliver":
+                entry = self.registry[asked["instance"]]
+                kind, update = asked.get("kind", "leader.forwardMessage"), asked["update"]
+                carrier = {"message_id": update, "chat": {"id": 1}, **asked.get("carrier", {}), bus.SOURCE: update}
+                delivery = bus.delivery(kind, entry["profileKey"], update) | asked.get("delivery", {})
+                request = {"kind": kind, "requestId": self.next_id(), "auth": self.secret, "sentAtMs": now()}
+                request |= {"recipientInstanceId": asked["instance"], "delivery": delivery}
+                request |= {"recipientRegistrationGeneration": entry["registrationGeneration"]}
+                request |= {bus.BODIES.get(kind, "message"): carrier, **asked.get("members", {})}
+                return await bus.send(self.door, request, 5.0)
+            case "offer":
+                entry = self.registry[asked["instance"]]
+                request = {"kind": "leader.offerQueueHandoff", "requestId": self.next_id(), "auth": self.secret}
+                request |= {"donorInstanceId": self.me, "recipientInstanceId": asked["instance"]}
+                request |= {"recipientRegistrationGeneration": entry["registrationGeneration"]}
+                request |= {"donorProcessId": os.getpid(), "donorProcessBirthId": birth(os.getpid())}
+                request |= {"donorSessionGeneration": 1, "donorAcquisitionId": "6f0c", "donorAcquiredAtMs": now()}
+                request |= {"handoffToken": secrets.token_hex(16), "payload": asked["payload"], "sentAtMs": now()}
+                return await bus.send(entry["busSocketPath"], request, 5.0)
             case "ask":
                 return await bus.send(self.held["door"], self.request(asked.pop("kind"), **asked), 5.0)
             case "send":

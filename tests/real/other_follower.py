@@ -24,6 +24,7 @@ class Follower(Leader):
         self.come_back = self.connect
         place = self.room / "followers" / (options.profile or "")
         self.receiver = bus.Server(str(place / f"{self.me.replace(':', '_')}.sock"), self.deliver)
+        self.receiver.faults = self.faults
         self.held: Envelope = {}
         """The registration that is held: door, secret, generation, target, slot, name."""
         self.known: Envelope = {}
@@ -66,6 +67,11 @@ class Follower(Leader):
         delivery = request["delivery"]
         if delivery["recipientBindingKey"] != self.key:
             return no(request, "another binding")
+        carrier = request[bus.BODIES.get(request["kind"], "message")]
+        if delivery != bus.delivery(request["kind"], self.key, delivery["sourceUpdateId"]):
+            say("another id", delivery=delivery)
+        if carrier.get(bus.SOURCE) != delivery["sourceUpdateId"]:
+            say("another source", carrier=carrier)
         say("delivered", kind=request["kind"], delivery=delivery)
         return ack(request, True, result={k: delivery[k] for k in ("deliveryId", "sourceUpdateId")})
 
@@ -222,6 +228,7 @@ class Follower(Leader):
         self.me = f"{os.getpid()}:{now()}"
         room = Path(self.receiver.path).parent
         self.receiver = bus.Server(str(room / f"{self.me.replace(':', '_')}.sock"), self.deliver)
+        self.receiver.faults = self.faults
         assert entry is not None
         await self.register(entry, self.known, before)
         return self.me
