@@ -68,12 +68,29 @@ def test_what_was_there_before_the_first_start_is_history(works: Works) -> None:
     assert works.queue()["conflicts"] == 0
 
 
+def test_a_leader_that_was_stopped_does_nothing_as_leader_when_it_goes_on(works: Works) -> None:
+    leader, second = works.fleet(2, "0.02")
+    works.push(*[leader.thread, second.thread] * 8)
+    until(lambda: len(works.began()) >= 4)
+    works.stop(leader)
+    second.becomes("leading")
+    works.push(*[second.thread] * 10)
+    until(lambda: all(works.began()[number] for number in range(17, 27)))
+    leader.kill(signal.SIGCONT)
+    leader.becomes(f"following pid {second.pid}")
+    works.push(*[leader.thread, second.thread] * 5)
+    works.settles()
+    verdict = works.verdict()
+    assert verdict.faults == ()
+    assert (verdict.executed, verdict.interrupted) == (36, 0)
+
+
 def test_whoever_is_killed_whenever_nothing_is_lost_and_nothing_is_done_twice(works: Works) -> None:
     """Three instances in three terminals, in which whatever was killed is started again; items move between them."""
     fleet = works.fleet(3, "0.02", lasting=True)
     chance = random.Random(5)
     kills = 0
-    while works.pushed < 150:
+    while works.pushed < 120:
         threads = [found for working in fleet if (found := working.place) is not None]
         works.push(*[chance.choice(threads) for _ in range(12)])
         before, more = len(works.began()), chance.randint(1, 8)

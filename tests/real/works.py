@@ -20,7 +20,7 @@ from tenure.adapters.journal.errors import JournalBusy
 from tenure.adapters.journal.journal import Journal
 from tenure.adapters.journal.looking import Item, Listing
 from tenure.adapters.testing.history import Execution, State, Verdict, judge, read_executions
-from tests.real.conftest import until
+from tests.real.conftest import stop, until
 from tests.real.update_server import UpdateClient
 
 ROOT = Path(__file__).parents[2]
@@ -159,6 +159,19 @@ class Works:
             others.append(self.start(*options, lasting=lasting))
             others[-1].becomes(f"following pid {leader.pid}")
         return [leader, *others]
+
+    def stop(self, working: Working) -> None:
+        """Stop a process, inside neither the guard nor a transaction: there it would hold everybody up."""
+        registry = self.directory / "tmp" / "telegram" / "owners.json"
+        while True:
+            stop(working.pid, registry)
+            with (
+                suppress(JournalBusy),
+                Journal.open(real_ports(), agent_directory(self.directory), create=False) as journal,
+            ):
+                journal.vacancies()  # a transaction that writes
+                return
+            working.kill(signal.SIGCONT)
 
     def push(self, *threads: int) -> None:
         """An update in each of these threads."""
