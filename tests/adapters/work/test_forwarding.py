@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Callable
 
 import attrs
@@ -11,6 +12,7 @@ import pytest
 from tenure.adapters.bus.messages import acks
 from tenure.adapters.bus.messages.envelopes import Ack, Forward
 from tenure.adapters.bus.messages.json_values import Json
+from tenure.adapters.errors import TenureError
 from tenure.adapters.files.timings import DEFAULT
 from tenure.adapters.fleet.asking import NoAck
 from tenure.adapters.fleet.leader.requests import Route
@@ -407,6 +409,77 @@ def test_many_are_not_all_in_memory() -> None:
         desk.start()
         await desk.delivers(*range(1, 701))
         assert desk.followers["a"].updates == list(range(1, 701))
+        await desk.stop()
+
+    run(story())
+
+
+class Unreliable(Follower):
+    """It refuses, does not answer, or answers late, as chance has it."""
+
+    def __init__(self, chance: random.Random) -> None:
+        super().__init__()
+        self.chance = chance
+        self.well = False
+        self.has: list[int] = []
+
+    async def take(self, request: Forward) -> Ack | NoAck:
+        self.at_once += 1
+        self.most_at_once = max(self.at_once, self.most_at_once)
+        try:
+            await asyncio.sleep(self.chance.random())
+            if self.well or self.chance.random() < 0.6:
+                number = request.delivery.source_update_id
+                if number not in self.has:
+                    self.has.append(number)
+                if self.well or self.chance.random() < 0.7:
+                    return receipt(request)
+                return NoAck("the answer was lost", sent=True)
+            return self.chance.choice((refusal(request), NoAck("nobody listens", sent=False), acks.done(request)))
+        finally:
+            self.at_once -= 1
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_whatever_fails_each_is_delivered_to_its_binding_in_the_end(seed: int) -> None:
+    async def story() -> None:
+        chance = random.Random(seed)
+        desk = Desk()
+        desk.followers = {name: Unreliable(chance) for name in "abc"}
+        threads = {"a": A, "b": B, "c": 10}
+        bad = [True]
+
+        def fault(name: str, when: str) -> None:
+            if bad[0] and chance.random() < 0.1:
+                raise TenureError(f"{name} failed {when}")
+
+        desk.outbox.faults = fault
+        desk.start()
+        whose: dict[int, str] = {}
+        for number in range(1, 61):
+            name = chance.choice("abc")
+            whose[number] = name
+            desk.push(threads[name], number)
+            if chance.random() < 0.3:
+                other = chance.choice("abc")
+                if desk.routes.pop(other, None) is None:
+                    desk.register(other, threads[other], f"g{number}")
+                desk.forwarder.rerouted()
+            await asyncio.sleep(chance.random())
+        bad[0] = False
+        for name in "abc":
+            follower = desk.followers[name]
+            assert isinstance(follower, Unreliable)
+            follower.well = True
+            desk.register(name, threads[name], "last")
+        begun = asyncio.get_running_loop().time()
+        await desk.delivers(*whose)
+        assert asyncio.get_running_loop().time() - begun < 200
+        for name in "abc":
+            follower = desk.followers[name]
+            assert isinstance(follower, Unreliable)
+            assert sorted(follower.has) == [number for number, owner in whose.items() if owner == name]
+            assert follower.most_at_once <= 1
         await desk.stop()
 
     run(story())
