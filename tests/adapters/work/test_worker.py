@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import random
+from collections import Counter
 from collections.abc import Awaitable, Callable
 
 import pytest
 
+from tenure.adapters.errors import TenureError
 from tenure.adapters.files.timings import DEFAULT
 from tenure.adapters.ports import Killed
 from tenure.adapters.work.items import Item, Items
@@ -356,5 +359,69 @@ def test_who_is_killed_in_a_handler_says_nothing_more() -> None:
             await desk.start()
         assert desk.rows.phases() == {1: "started"}
         assert desk.receipts.calls[-1] == "start"
+
+    run(story())
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_whoever_dies_whenever_nothing_is_begun_again_that_was_not_known_to_have_failed(seed: int) -> None:
+    """Three processes over one journal; calls fail, handlers fail, processes die and others begin."""
+
+    async def story() -> None:
+        chance = random.Random(seed)
+        rows = Rows()
+        may_have_happened: Counter[str] = Counter()
+
+        async def handler(item: Item) -> None:
+            may_have_happened[item.receipt_id] += 1
+            assert may_have_happened[item.receipt_id] == 1, f"{item.receipt_id} twice"
+            await asyncio.sleep(chance.random() / 2)
+            if chance.random() < 0.2:
+                may_have_happened[item.receipt_id] -= 1
+                raise ValueError("certainly nothing")
+
+        desks: list[Desk] = []
+        bad = [True]
+
+        def begins() -> None:
+            desk = Desk(rows, handler, process=f"p{len(desks)}", instance=f"i{len(desks)}")
+
+            def fault(name: str, when: str) -> None:
+                if desk.receipts.me.process in rows.dead:
+                    raise Killed
+                if bad[0] and chance.random() < 0.05:
+                    raise TenureError(f"{name} failed {when}")
+
+            desk.receipts.faults = fault
+            desks.append(desk)
+            desk.start()
+
+        async def dies(desk: Desk) -> None:
+            rows.dead.add(desk.receipts.me.process)
+            assert desk.task is not None
+            desk.task.cancel()
+            await asyncio.wait([desk.task])
+            if not desk.task.cancelled():
+                desk.task.exception()
+
+        for _ in range(3):
+            begins()
+        for number in range(1, 61):
+            rows.add(number)
+            living = [desk for desk in desks if desk.receipts.me.process not in rows.dead]
+            chance.choice(living).worker.signal()
+            if chance.random() < 0.15:
+                await dies(chance.choice(living))
+                begins()
+            await asyncio.sleep(chance.random() / 2)
+        bad[0] = False
+        await desks[-1].settles()
+        for desk in desks:
+            if desk.receipts.me.process not in rows.dead:
+                await desk.stop()
+        phases = {row.receipt_id: row.phase for row in rows.rows.values()}
+        assert all(may_have_happened[receipt] == 1 for receipt, phase in phases.items() if phase == "done")
+        assert all(may_have_happened[receipt] == 0 for receipt, phase in phases.items() if phase == "failed")
+        assert list(phases.values()).count("done") > 30
 
     run(story())
