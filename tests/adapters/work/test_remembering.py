@@ -19,8 +19,8 @@ def test_each_thread_is_remembered_before_it_is_given() -> None:
         told: list[tuple[object, str]] = []
         local = LocalProvisioning(memory_ports())
 
-        async def remember(target: object, binding: str) -> None:
-            told.append((target, binding))
+        async def remember(target: object, request: ProvisionRequest) -> None:
+            told.append((target, request.key))
 
         provisioning = remembering(local, remember)
         got = await provisioning.provision(ProvisionRequest("1:1", "g", "manual:a"), 1)
@@ -45,7 +45,7 @@ def test_what_cannot_be_remembered_is_given_to_nobody() -> None:
         async def clean_up(self, target: Target, instance: str, generation: str | None) -> None: ...
 
     async def story() -> None:
-        async def remember(target: object, binding: str) -> None:
+        async def remember(target: object, request: ProvisionRequest) -> None:
             raise TenureError("the disk is full")
 
         provisioning = remembering(Elsewhere(), remember)

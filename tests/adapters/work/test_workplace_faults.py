@@ -13,6 +13,7 @@ from tenure.adapters.files.process_state import ProcessState
 from tenure.adapters.journal.sqlite import SqliteDatabases
 from tenure.adapters.testing.databases import FAULTS, CallFails, DatabaseCall, FaultyDatabases
 from tenure.adapters.work.items import Item
+from tenure.adapters.work.journaling import JournalReceipts
 from tests.adapters.fleet.fleet_room import run, until
 from tests.adapters.work.place_room import Town, settled
 from tests.adapters.work.work_room import message
@@ -137,5 +138,27 @@ def test_who_begins_anew_in_one_process_takes_what_it_had(town: Town) -> None:
             await until(lambda: settled(town) == {1: "interrupted"})
             assert again.work.me.instance != first.work.me.instance
             assert town.executed == [(101, 1), (101, 2)]
+
+    run(story())
+
+
+def test_a_fault_of_the_worker_is_no_silence(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that executes nothing any more leaves the fleet, and says why: others take over."""
+
+    async def story() -> None:
+        async def broken(self: JournalReceipts) -> int | None:
+            if self is first.work._receipts:
+                raise ValueError("a fault of this program")
+            return await due_in(self)
+
+        async with town:
+            first, second = await town.works(101), await town.works(102)
+            due_in = JournalReceipts.due_in
+            monkeypatch.setattr(JournalReceipts, "due_in", broken)
+            with pytest.raises(ValueError, match="a fault"):
+                await first.work.until_left()
+            await second.leads()
+            assert town.notes.said("work", "fault")
+            town.notes.kept.clear()
 
     run(story())
