@@ -19,6 +19,9 @@ SECRET_BITS: Final = 256
 
 _LINUX: Final = re.compile(r"([1-9][0-9]{0,9}):start:([0-9]{1,20})")
 _MAC: Final = re.compile(r"([1-9][0-9]{0,9}):start:([0-9a-f]{16})")
+_OWN: Final = re.compile(
+    r"(?:profile:[^:]+:)?manual:[1-9][0-9]{0,9}:(?:start|generation):.+:([1-9][0-9]{0,9}:start:[0-9]{1,20})", re.DOTALL
+)
 _FALLBACK: Final = re.compile(r"([1-9][0-9]{0,9}):generation:(.+)", re.DOTALL)
 
 
@@ -94,6 +97,12 @@ def manual_profile_key(owner_id: str, profile: str | None = None) -> str:
 def own_profile_key(owner_id: str, own_birth_id: str, profile: str | None = None) -> str:
     """A follower's key that no other live process has: for when another one holds the shared key (L24)."""
     return _scoped(f"manual:{owner_id}:{own_birth_id}", profile)
+
+
+def only_process(key: str) -> str | None:
+    """The birth id of the only process that can ever have a key, where it is an `own_profile_key`; else None."""
+    found = _OWN.fullmatch(key)
+    return None if found is None else found[1]
 
 
 def leader_profile_key(cwd: str, profile: str | None = None) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tenure.adapters.journal import ownership, updates
+from tenure.adapters.journal import ownership, servers, updates
 from tenure.adapters.journal.operating import Operating
 from tenure.adapters.journal.ownership import About
 from tenure.adapters.journal.transaction import Transaction
@@ -12,6 +12,7 @@ from tenure.adapters.journal.updates import Appended, Conflict, Incoming, Kept, 
 from tenure.machines.admission_identity import Queue
 from tenure.machines.chart import Refused
 from tenure.machines.forwarding_messages import Failure, RetryIn, Send
+from tenure.machines.receipt_messages import Party
 
 
 class AtLeader(Operating):
@@ -107,9 +108,16 @@ class AtLeader(Operating):
         """A person does not want it executed; nobody has admitted it yet."""
         return self._write(lambda t: updates.discard(t, update, person))
 
-    def remember(self, about: About, binding: str) -> None:
-        """A thread, or a message that a binding has written, is its own from now on."""
-        self._store.write(lambda t: ownership.remember(t, about, binding))
+    def remember(self, about: About, binding: str, expected: Party | None = None) -> None:
+        """A thread, or a message that a binding has written, is its own from now on. `expected`: who is about to serve
+        the binding, where nobody ever has."""
+
+        def work(transaction: Transaction) -> None:
+            ownership.remember(transaction, about, binding)
+            if expected is not None:
+                servers.expect(transaction, binding, expected)
+
+        self._store.write(work)
 
     def remembered(self, about: About) -> str | None:
         """Whose the message is, or else the thread was, as far as anybody remembers; no authority."""

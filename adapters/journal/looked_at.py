@@ -57,6 +57,10 @@ class LookedAt(Operating):
         """Who serves which binding, or did last."""
         return self._store.read(servers.servers)
 
+    def abandoned(self) -> tuple[str, ...]:
+        """The bindings that nobody will ever serve again, by proof of death."""
+        return self._store.read(servers.abandoned)
+
     def listing(self, limit: int = PAGE) -> Listing:
         """What is unsettled, as of one moment."""
         return self._store.read(lambda t: looking.listing(t, limit))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from tenure.adapters.fleet.identities import only_process
 from tenure.adapters.journal.rows import SERVER_COLUMNS, ServerRow, server_row, text
 from tenure.adapters.journal.transaction import Transaction
 from tenure.machines.chart import Refused, step
@@ -55,6 +56,25 @@ def serve(transaction: Transaction, binding: str, by: Party) -> None:
         " session = excluded.session, since = excluded.since, left_at = NULL",
         (binding, by.instance, by.process, by.session, transaction.now_ms),
     )
+
+
+def expect(transaction: Transaction, binding: str, by: Party) -> None:
+    """`by` is about to serve a binding that nobody ever has."""
+    transaction.write(
+        "INSERT INTO servers (binding, instance, process, session, since, left_at) VALUES (?, ?, ?, ?, ?, NULL)"
+        " ON CONFLICT (binding) DO NOTHING",
+        (binding, by.instance, by.process, by.session, transaction.now_ms),
+    )
+
+
+def abandoned(transaction: Transaction) -> tuple[str, ...]:
+    """The bindings that nobody will ever serve again: their key is that of one process, which is proven dead."""
+    found: list[str] = []
+    for row in servers(transaction):
+        only, process = only_process(row.binding), row.party.process
+        if only is not None and process.partition("@")[0] == only and transaction.liveness.evidence(process) == "dead":
+            found.append(row.binding)
+    return tuple(found)
 
 
 def unserve(transaction: Transaction, binding: str, by: Party) -> bool:

@@ -1,16 +1,22 @@
-"""What a process does with everybody's updates while it leads: it polls them, and brings each to whose it is."""
+"""What a process does with everybody's updates while it leads: it polls them, and brings each to whose it is.
+
+An update whose instance is not registered waits for it (L21). Where that can never be, since its key is that of one
+process and that is proven dead, the leader delivers the update to that binding itself, and takes what is left there.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 
 from tenure.adapters.awaiting import to_its_end
 from tenure.adapters.bus.messages.envelopes import Ack, Forward
 from tenure.adapters.errors import TenureError
 from tenure.adapters.fleet.asking import NoAck
-from tenure.adapters.fleet.identities import RequestIds
+from tenure.adapters.fleet.identities import RequestIds, only_process
 from tenure.adapters.fleet.member import Member
+from tenure.adapters.fleet.threads.provisioning import ProvisionRequest
 from tenure.adapters.journal.ownership import About
 from tenure.adapters.journal.threaded import ThreadedJournal
 from tenure.adapters.work.forwarding import ForwardCounts, Forwarder
@@ -51,6 +57,8 @@ class LeadersWork:
         self._requests = RequestIds(f"{me.instance}:work")
         self._poller: Poller | None = None
         self._forwarder: Forwarder | None = None
+        self._abandoned: frozenset[str] = frozenset()
+        """Bindings that nobody will ever serve again."""
 
     @property
     def trouble(self) -> str:
@@ -65,9 +73,12 @@ class LeadersWork:
         if isinstance(raised, Refused):
             raise TenureError(f"{self._journal.path}: epoch {epoch} is not led with: {in_words(raised)}")
 
-    async def remember(self, target: Target, binding: str) -> None:
-        """That thread is the binding's; told before anybody else is."""
-        await self._journal.call(lambda j: j.remember(About(thread_of(target)), binding))
+    async def remember(self, target: Target, request: ProvisionRequest) -> None:
+        """That thread is the binding's; told before anybody else is. Of a key that only one process can have it is
+        written down which one that is: if it dies before it serves, nobody waits for it."""
+        only, here = only_process(request.key), self._me.process.partition("@")[2]
+        expected = None if only is None else Party(request.instance, f"{only}@{here}")
+        await self._journal.call(lambda j: j.remember(About(thread_of(target)), request.key, expected))
 
     async def run(self, epoch: int) -> None:
         """Poll and forward, until it is cancelled or one of both ends."""
@@ -92,9 +103,19 @@ class LeadersWork:
             ports=ports,
         )
         try:
-            await _first_to_end(self._poller.run(), self._forwarder.run())
+            await _first_to_end(self._poller.run(), self._forwarder.run(), self._looks())
         finally:
             self._poller = self._forwarder = None
+
+    async def _looks(self) -> None:
+        """See which bindings nobody will ever serve again."""
+        while True:
+            with suppress(TenureError):  # it is asked again
+                found = frozenset(await self._journal.call(lambda j: j.abandoned()))
+                fresh, self._abandoned = found - self._abandoned, found
+                if fresh:
+                    self.rerouted()
+            await asyncio.sleep(self._member.timings.reconcile_ms / 1000)
 
     def rerouted(self) -> None:
         """Somebody has registered, or has gone."""
@@ -104,7 +125,8 @@ class LeadersWork:
     def _fleet(self) -> Fleet:
         leader = self._member.leader
         binding = leader.binding
-        return Fleet(leader.routes(), None if binding is None else binding.target, self._own())
+        own = (*self._own(), *self._abandoned)
+        return Fleet(leader.routes(), None if binding is None else binding.target, own)
 
     async def _send(self, request: Forward) -> Ack | NoAck:
         return await self._member.leader.attempt(

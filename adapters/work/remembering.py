@@ -12,8 +12,9 @@ from tenure.adapters.fleet.threads.provisioning import Provisioned, Provisioning
 from tenure.machines.follower_messages import Target as Spelled
 from tenure.machines.slot_board import Board, Target
 
-Remember = Callable[[Spelled, str], Awaitable[None]]
-"""A thread is that binding's, durably. Raises TenureError where that could not be written: then nobody gets it."""
+Remember = Callable[[Spelled, ProvisionRequest], Awaitable[None]]
+"""A thread is the binding's that the request names, durably. Raises TenureError where that could not be written: then
+nobody gets it."""
 
 
 class Remembering:
@@ -28,7 +29,7 @@ class Remembering:
         got = await self._inner.provision(request, epoch)
         target = spelled(got.target)
         assert target is not None
-        await self._remember(target, request.key)
+        await self._remember(target, request)
         return got
 
     async def clean_up(self, target: Target, instance: str, generation: str | None) -> None:

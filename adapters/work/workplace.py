@@ -33,7 +33,7 @@ from tenure.adapters.files.timings import DEFAULT, Timings
 from tenure.adapters.fleet.leader.requests import Route
 from tenure.adapters.fleet.member import Member
 from tenure.adapters.fleet.roles import Following, Leading, MemberStatistics, Role
-from tenure.adapters.fleet.threads.provisioning import LocalProvisioning, Provisioning
+from tenure.adapters.fleet.threads.provisioning import LocalProvisioning, Provisioning, ProvisionRequest
 from tenure.adapters.handoff.handoff import Handoff
 from tenure.adapters.handoff.journal import JournalHandoffs
 from tenure.adapters.handoff.moving import MoveCounts
@@ -289,8 +289,8 @@ class Workplace:
     async def _prepare(self, epoch: int) -> None:
         await self._leads().prepare(epoch)
 
-    async def _remember(self, target: Target, binding: str) -> None:
-        await self._leads().remember(target, binding)
+    async def _remember(self, target: Target, request: ProvisionRequest) -> None:
+        await self._leads().remember(target, request)
 
     async def _lead(self, epoch: int) -> None:
         await self._leads().run(epoch)

@@ -18,6 +18,7 @@ from tenure.adapters.fleet.identities import (
     mac_birth_id,
     manual_profile_key,
     new_secret,
+    only_process,
     own_profile_key,
     parse_birth_id,
     same_secret,
@@ -78,6 +79,12 @@ def test_profile_keys() -> None:
     assert "manual:77:start:1" == manual_profile_key("77:start:1")
     assert "profile:work:manual:77:start:1" == manual_profile_key("77:start:1", "work")
     assert "manual:77:start:1:8:start:2" == own_profile_key("77:start:1", "8:start:2")
+    for owner in ("77:start:1", "77:generation:77:5"):
+        for profile in (None, "work"):
+            assert only_process(own_profile_key(owner, "8:start:2", profile)) == "8:start:2"
+            assert only_process(manual_profile_key(owner, profile)) is None
+    assert only_process(own_profile_key("77:start:1", "8:generation:8:5")) is None  # nothing proves that death
+    assert only_process(leader_profile_key("/manual:77:start:1:8:start:2")) is None
     assert "profile:work:cwd:/home/u" == leader_profile_key("/home/u", "work")
 
 

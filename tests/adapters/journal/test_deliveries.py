@@ -8,8 +8,10 @@ import pytest
 from tenure.adapters.errors import TenureError
 from tenure.adapters.journal.deliveries import Admitted, Arrival
 from tenure.adapters.journal.journal import Journal
+from tenure.adapters.journal.ownership import About
 from tenure.machines.admission_identity import delivery_id
 from tenure.machines.chart import Refused
+from tenure.machines.receipt_messages import Party
 from tests.adapters.journal.journal_room import (
     EPOCH,
     KIND,
@@ -205,6 +207,27 @@ def test_a_vacancy_needs_a_death_and_time(room: Room) -> None:
     assert ("C", "D") == journal.vacancies()
     room.clock.step(-10_000)
     assert () == journal.vacancies()  # a clock that went back: not over
+
+
+def test_a_binding_is_abandoned_when_the_only_process_that_can_have_it_is_dead(room: Room) -> None:
+    """Another binding may be served again, whoever has died there; and whoever has not served it yet is expected."""
+    journal = room.started(5)
+    mine, theirs = "8:start:2@b/1", "9:start:3@b/1"
+    journal.serve("manual:7:start:1", Party("8:1", mine, 1))
+    journal.serve("manual:7:start:1:8:start:2", Party("8:1", mine, 1))
+    about = About(thread=(1, 2))
+    journal.remember(about, "manual:7:start:1:9:start:3", Party("9:1", theirs))
+    journal.remember(about, "manual:7:start:1:8:start:2", Party("8:2", theirs))  # it is served, and stays so
+    journal.serve("manual:7:start:1:4:start:4", Party("9:1", theirs, 1))  # a key of somebody else proves nothing
+    assert () == journal.abandoned()
+    room.lives.dead.add(theirs)
+    assert ("manual:7:start:1:9:start:3",) == journal.abandoned()
+    room.lives.dead.add(mine)
+    room.lives.unknown.add(theirs)
+    room.lives.dead.remove(theirs)
+    assert ("manual:7:start:1:8:start:2",) == journal.abandoned()
+    assert journal.unserve("manual:7:start:1:8:start:2", Party("8:1", mine, 1))
+    assert ("manual:7:start:1:8:start:2",) == journal.abandoned()
 
 
 def test_who_served_long_ago_is_forgotten(room: Room) -> None:
