@@ -690,7 +690,13 @@ def test_what_nobody_has_taken_yet_is_taken_to_be_moved(tmp_path: Path, waits: b
             await lead.handoff.reconcile()  # not the leader's to take
             await two.handoff.reconcile()
             assert "pending" == (await one.row(receipt)).phase
-            await one.handoff.reconcile()
+            gate = asyncio.Event()
+            two.journal.faults["accept"] = [Fault(gate=gate)]
+            passing = asyncio.ensure_future(one.handoff.reconcile())
+            await until(lambda: two.journal.waiting)
+            assert None is one.items.begin()
+            gate.set()
+            await passing
             assert ([], [receipt]) == (one.holds_now, two.holds_now)
             assert "moved to 102:1" == (await lead.do(lambda j: j.move_of(receipt))).outcome
             await settled_once(receipt, one, two, lead)
@@ -699,7 +705,8 @@ def test_what_nobody_has_taken_yet_is_taken_to_be_moved(tmp_path: Path, waits: b
 
 
 def test_what_was_taken_to_be_moved_and_stays_may_be_begun(tmp_path: Path) -> None:
-    """Nobody of that name is here: it is not even taken. A recipient that refuses: it is here, and may begin."""
+    """Nobody of that name is here, or works out of this journal: it is not even taken. A recipient that refuses: it is
+    here, and may begin."""
 
     async def story() -> None:
         async with Town(tmp_path) as town:
@@ -710,6 +717,10 @@ def test_what_was_taken_to_be_moved_and_stays_may_be_begun(tmp_path: Path) -> No
             await one.handoff.reconcile()
             assert "pending" == (await one.row(receipt)).phase
             await lead.do(lambda j: j.ask_move(receipt, "102:1"))
+            await two.do(lambda j: j.unserve(two.binding, two.party))
+            await one.handoff.reconcile()
+            assert "pending" == (await one.row(receipt)).phase
+            await two.do(lambda j: j.serve(two.binding, two.party))
             two.serves = False
             await one.handoff.reconcile()
             assert [receipt] == one.holds_now
@@ -722,6 +733,22 @@ def test_what_was_taken_to_be_moved_and_stays_may_be_begun(tmp_path: Path) -> No
             assert not one.items.is_aside(other)
             await settled_once(receipt, one, two, lead)
             await settled_once(other, one, two, lead)
+
+    run(story())
+
+
+def test_a_copy_whose_row_is_somebody_elses_is_dropped_and_not_offered(tmp_path: Path) -> None:
+    """The journal refuses the offer, and says whose it is: nobody hears of it."""
+
+    async def story() -> None:
+        async with Town(tmp_path) as town:
+            lead, other, receipt = await pair(town)
+            held = lead.items.get(receipt)
+            assert held is not None
+            await lead.do(lambda j: j.release(receipt, held.holder, "elsewhere"))
+            await lead.handoff.reconcile()
+            assert ([], []) == (lead.holds_now, other.between.seen)
+            assert "pending" == (await lead.row(receipt)).phase
 
     run(story())
 

@@ -167,6 +167,24 @@ def test_an_item_that_came_here_by_another_handoff_is_not_taken_again(tmp_path: 
     run(story())
 
 
+def test_what_is_offered_to_another_instance_is_not_taken(tmp_path: Path) -> None:
+    """Whoever brings it."""
+
+    async def story() -> None:
+        async with Town(tmp_path) as town:
+            lead, other, receipt = await pair(town)
+            other.between.fates[OFFER] = ["lose"]
+            await lead.handoff.reconcile()
+            offer = parse(json.dumps(other.between.seen[0]).encode())
+            assert isinstance(offer, LeaderOfferQueueHandoff)
+            with pytest.raises(TenureError, match="stale registration"):
+                await other.handoff.accept(attrs.evolve(offer, recipient_instance_id="102:1"))
+            assert "accept" not in other.journal.calls
+            assert [receipt] == lead.holds_now
+
+    run(story())
+
+
 def test_an_offer_under_way_is_answered_by_what_comes_of_it(tmp_path: Path) -> None:
     """The first is refused, by its row; the second one is judged anew, and is refused as well."""
 
