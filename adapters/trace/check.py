@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import attrs
 
+from tenure.adapters.trace.durable_admission import DurableAdmissions
 from tenure.adapters.trace.fenced_commit import FencedCommits
 from tenure.adapters.trace.file_transaction import FileTransactions
 from tenure.adapters.trace.follower_registration import FollowerRegistrations
@@ -15,6 +16,7 @@ from tenure.adapters.trace.leader_election import LeaderElections
 from tenure.adapters.trace.lines import BadTrace, Event, Trace, collector_paused
 from tenure.adapters.trace.merge import Merged, gaps, groups, merge
 from tenure.adapters.trace.polling_ownership import PollingOwnerships
+from tenure.adapters.trace.queue_handoff import QueueHandoffs
 from tenure.adapters.trace.runtime_recovery import RuntimeRecoveries
 from tenure.adapters.trace.search import Found, Limits, Place, Search, steps_of
 from tenure.adapters.trace.succession import Successions
@@ -29,6 +31,8 @@ MODULES: Final[Mapping[str, type[Instance[Any]]]] = {
         RuntimeRecoveries,
         Successions,
         FollowerRegistrations,
+        DurableAdmissions,
+        QueueHandoffs,
     )
 }
 """The modules whose events can be explained. A new one is a file beside these and its name here."""
@@ -109,7 +113,7 @@ def _check(trace: Trace, limits: Limits, passed_over: frozenset[str]) -> Verdict
             continue
         title = f"{module} of {resource}" if resource else module
         kind = MODULES[module]
-        whole = [*group, *kind.beside(group, events)]
+        whole = kind.gathered(group, events)
         instance = kind.of(whole, title, pool)
         for event in group:
             instance.check_event(event)

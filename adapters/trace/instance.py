@@ -180,6 +180,9 @@ class Instance(ABC, Generic[S]):
     Not where they only look (`reads`)."""
     exclusive: ClassVar[bool] = False
     """Whether events of a transaction after another one's entry are wrong by themselves."""
+    counts_itself: ClassVar[bool] = False
+    """Whether the numbers of its transactions are its own, and not those that the recording gives out (`order`): then
+    `at` and `t` of an event say nothing of its place."""
 
     def __init__(self, world: World[S], title: str) -> None:
         self.world = world
@@ -215,6 +218,11 @@ class Instance(ABC, Generic[S]):
     def beside(cls, group: Sequence[Event], events: Sequence[Event]) -> list[Event]:
         """What other modules' events of the recording mean to the events of this group: events of its environment."""
         return []
+
+    @classmethod
+    def gathered(cls, group: Sequence[Event], events: Sequence[Event]) -> list[Event]:
+        """All events that are explained together, those of each node in their order."""
+        return [*group, *cls.beside(group, events)]
 
     @abstractmethod
     def process_of(self, event: Event) -> str:

@@ -89,12 +89,14 @@ def merge(events: Sequence[Event], instance: Instance[Any]) -> Merged:
         keys = []
         for event in queue:
             pinned = instance.pinned(event)
-            if event.number:
+            if instance.counts_itself:
+                place, rank = event.number, FIRST if instance.enters(event) else INSIDE
+            elif event.number:
                 place = max(event.number, event.at) if pinned else event.number
                 rank = FIRST if instance.enters(event) and event.at <= event.number else INSIDE if pinned else BESIDE
             else:
                 place, rank = event.at, BESIDE
-            key = max(key, (place, rank, event.t))
+            key = max(key, (place, rank, 0 if instance.counts_itself else event.t))
             keys.append(key)
         keyed.append(keys)
     heap = [(keyed[lane][0], lane, 0) for lane in range(len(queues))]

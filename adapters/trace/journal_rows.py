@@ -1,0 +1,181 @@
+"""Events made from a journal itself, from its table `decisions`: those that a recording has lost, or all of them.
+
+    added = write_lost(events, path_of_the_journal, directory_of_the_recording)
+
+A decision is written in the transaction that it tells of, so that it is there where the transaction is; a line of the
+recorder is not, if its process was killed in between. A decision says less: who asked and under which tenure, what went
+over into what, and in words what it was about. What it does not say is left out of the event, and is believed.
+
+Of a row whose tombstone was forgotten, and of decisions that were trimmed, nothing is left: a recording that is to be
+completed is shorter than that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from tenure.adapters.journal.database import DatabaseFault
+from tenure.adapters.journal.decisions import DECISION_COLUMNS, Decision, decision_row
+from tenure.adapters.journal.errors import told
+from tenure.adapters.journal.events import ADMISSION, HANDOFF
+from tenure.adapters.journal.rows import integer, text, text_or_none
+from tenure.adapters.journal.sqlite import SqliteDatabases
+from tenure.adapters.trace.journal_events import LOST
+from tenure.adapters.trace.lines import Event
+
+MODULES: Final = frozenset({ADMISSION, HANDOFF})
+_UPDATES: Final[Mapping[str, str]] = {
+    "admit": "Journal", "skip": "Journal", "forward": "Forward", "keep": "Keep", "unserved": "Unserved",
+    "acknowledged": "HearAck", "failed": "Unanswered", "retry": "Retry", "resume": "Resume", "release": "Release",
+    "discard": "Discard",
+}  # fmt: skip
+_RECEIPTS: Final[Mapping[str, str]] = {
+    "take": "Take", "offer_to": "Freeze", "accept": "Accept", "cancel": "Cancel", "start": "Start",
+    "complete": "Complete", "fail": "Fail", "doubt": "Doubt", "release": "EndSession", "recover": "Recover",
+    "reclaim": "Reclaim", "retry": "Retry", "discard": "Discard",
+}  # fmt: skip
+_STILL: Final = "still "
+_REFUSED: Final = "refused in "
+
+
+class _Rows:
+    """What the tables say of what decisions are about."""
+
+    def __init__(self, path: str) -> None:
+        try:
+            database = SqliteDatabases().open(path)
+            try:
+                database.snapshot()
+                found = database.execute(f"SELECT {DECISION_COLUMNS} FROM decisions ORDER BY seq")
+                self.decisions = tuple(map(decision_row, found))
+                read = database.execute("SELECT delivery_id, update_id, kind, binding, digest FROM deliveries")
+                self.deliveries = {text(r[0]): (integer(r[1]), text(r[2]), text(r[3]), text(r[4])) for r in read}
+                read = database.execute("SELECT receipt_id, first_update, attempt_limit FROM receipts")
+                self.receipts = {text(r[0]): (integer(r[1]), integer(r[2])) for r in read}
+                read = database.execute("SELECT update_id, kind, delivery_id FROM updates")
+                self.updates = {str(integer(r[0])): (text(r[1]), text_or_none(r[2])) for r in read}
+                database.rollback()
+            finally:
+                database.close()
+        except DatabaseFault as fault:
+            raise told(path, fault) from fault
+
+
+def decided(path: str, known: Sequence[Event] = ()) -> list[Event]:
+    """All that the journal at `path` has decided and `known`, a recording, does not say; in order. Raises
+    `JournalError` where it cannot be read."""
+    rows = _Rows(path)
+    numbers = {event.number for event in known if event.module in MODULES and event.number}
+    nodes = {_party(event): event.node.partition("/")[0] for event in known if event.module in MODULES}
+    found: list[Event] = []
+    before: Decision | None = None
+    for decision, following in zip(rows.decisions, (*rows.decisions[1:], None), strict=False):
+        if decision.seq not in numbers and not decision.detail.startswith(_REFUSED):
+            made = _event(decision, before, following, rows, nodes)
+            if made is not None:
+                made.seq = made.line = len(found) + 1
+                found.append(made)
+        before = decision
+    return found
+
+
+def write_lost(known: Sequence[Event], path: str, directory: Path) -> int:
+    """Add what `known` has lost to the recording in `directory`; how many events that are. Raises `JournalError`, and
+    OSError where it cannot be written."""
+    found = decided(path, known)
+    if found:
+        (directory / LOST).write_text("".join(f"{event.text()}\n" for event in found), encoding="utf-8")
+    return len(found)
+
+
+def vanished(known: Sequence[Event], path: str) -> list[Event]:
+    """The recorded transactions of which the journal knows nothing: none, as long as no decision is trimmed."""
+    there = {decision.seq for decision in _Rows(path).decisions}
+    return [event for event in known if event.module in MODULES and event.number and event.number not in there]
+
+
+def _party(event: Event) -> str:
+    return event.node.partition("@")[0].partition("/")[2]
+
+
+def _event(
+    decision: Decision, before: Decision | None, following: Decision | None, rows: _Rows, nodes: Mapping[str, str]
+) -> Event | None:
+    what, _, detail = decision.detail.partition(": ")
+    was, arrow, phase = what.partition(" -> ")
+    if not arrow:
+        was = phase = what.removeprefix(_STILL)
+    observed: dict[str, object] = {"phase": phase, "was": was}
+    subject, party = decision.subject, decision.party or ""
+    if subject in rows.receipts:
+        update, limit = rows.receipts[subject]
+        action = _RECEIPTS[decision.action]
+        if action == "Take" and was == phase:
+            return None  # it was told again that it has it
+        args = {"update": update, "limit": limit, **_of_receipt(action, decision, party, detail)}
+        module, row = HANDOFF, subject
+    elif subject in rows.deliveries:
+        if decision.action != "admit" or was == phase:
+            return None
+        number, kind, binding, digest = rows.deliveries[subject]
+        if before is not None and (before.action, before.subject) == ("keep", str(number)):
+            return None  # it is part of that, in the same transaction
+        mine = detail.removeprefix("for ")
+        args = {"delivery": subject, "kind": kind, "binding": binding, "body": digest, "mine": mine}
+        module, action, row = ADMISSION, "HearForward", str(number)
+    elif subject in rows.updates:
+        action = _UPDATES[decision.action]
+        args = _of_update(action, decision, detail, rows)
+        if action == "Keep" and following is not None and following.subject in rows.deliveries:
+            _, kind, binding, digest = rows.deliveries[following.subject]
+            args |= {"delivery": following.subject, "kind": kind, "body": digest, "mine": binding}
+        module, row = ADMISSION, subject
+    else:
+        return None
+    node = f"{nodes.get(party, 'journal')}/{party}@{row}"
+    return Event(LOST, 0, module, action, node, 0, decision.seq, decision.seq, args, observed, decision.tenure)
+
+
+def _of_receipt(action: str, decision: Decision, party: str, detail: str) -> dict[str, object]:
+    holder = [party, None, decision.tenure, None]
+    match action:
+        case "Take":
+            right = detail.removeprefix("right: ")
+            return {"by": [party, None], "acquisition": decision.tenure, "right": right}
+        case "Freeze":
+            handoff, _, to = detail.partition(" to ")
+            return {"by": holder, "handoff": handoff, "recipient": [to, None]}
+        case "Accept":
+            handoff, _, donor = detail.partition(" of ")
+            whom = {"recipient": [party, None], "donor": [donor, None, None, None]}
+            return {**whom, "handoff": handoff, "acquisition": decision.tenure}
+        case "Cancel":
+            return {"by": holder, "handoff": detail}
+        case "Recover":
+            return {"expected": decision.tenure, "evidence": detail.rpartition(" ")[2]}
+        case "Reclaim":
+            return {"instance": party}
+        case "Retry" | "Discard":
+            return {"person": party}
+    return {"by": holder}
+
+
+def _of_update(action: str, decision: Decision, detail: str, rows: _Rows) -> dict[str, object]:
+    args: dict[str, object] = {}
+    if decision.tenure is not None:
+        args["epoch"] = int(decision.tenure)
+    kind, delivery = rows.updates[decision.subject]
+    if action == "Journal":
+        return args | ({"skips": True} if decision.action == "skip" else {})
+    if action == "Forward":
+        return args | {"binding": detail.removeprefix("to "), "kind": kind}
+    if action == "Keep":
+        return args | {"binding": detail.removeprefix("for ")}
+    if action == "HearAck":
+        said = {"delivery": delivery, "update": int(decision.subject)} if "-> delivered" in decision.detail else {}
+        return args | {"ok": detail == "ok", **said}
+    if action == "Unanswered":
+        return args | {"why": detail}
+    return args
