@@ -4,9 +4,9 @@ leave all the time. What has come of it is judged by what the handlers wrote and
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import random
-import re
 import signal
 import subprocess
 import sys
@@ -25,120 +25,13 @@ from tenure.adapters.files.host import real_ports
 from tenure.adapters.journal.journal import Journal
 from tenure.adapters.journal.rows import ReceiptRow
 from tenure.adapters.testing.history import State, judge
-from tests.real.conftest import children, state, until
+from tests.real.conftest import until
 from tests.real.lives import Told, whole_lives
-from tests.real.works import PATIENCE, ROOT, SCALE, Works
+from tests.real.terminals import Terminal
+from tests.real.works import PATIENCE, SCALE, Works
 
 THREADS_OF_NOBODY = 0.05
 """So many of the updates are in no thread: they are the leader's."""
-
-
-class Terminal:
-    """See `tests.real.terminal`. `pid`: of the process that it started last."""
-
-    def __init__(self, works: Works, *options: str, scale: float = SCALE) -> None:
-        number = len(works.all) + 1
-        self._output, self._errors = works.root / f"out{number}", works.root / f"err{number}"
-        with self._output.open("wb") as output, self._errors.open("wb") as errors:
-            words = [str(works.directory), works.socket, str(works.log), str(scale), *options]
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.real.terminal", *words],
-                cwd=ROOT,
-                stdout=output,
-                stderr=errors,
-                start_new_session=True,
-            )
-
-    @property
-    def _lines(self) -> list[tuple[int, str]]:
-        whole = self._output.read_text().rpartition("\n")[0]
-        return [(int(line.partition(" ")[0]), line.partition(" ")[2]) for line in whole.splitlines()]
-
-    @property
-    def pid(self) -> int:
-        """Of the process that runs, or has ended last; 0 before the first."""
-        lines = self._lines
-        return lines[-1][0] if lines else 0
-
-    @property
-    def role(self) -> str:
-        """What it is now."""
-        lines = self._lines
-        return lines[-1][1] if lines else ""
-
-    @property
-    def leads(self) -> bool:
-        """It says so."""
-        return self.role.startswith("leading")
-
-    @property
-    def pids(self) -> list[int]:
-        """Of all that it has started."""
-        return [pid for pid, what in self._lines if what == "starts"]
-
-    @property
-    def ended(self) -> dict[int, int]:
-        """The statuses of those that have ended."""
-        return {pid: int(what.rpartition(" ")[2]) for pid, what in self._lines if what.startswith("ends with ")}
-
-    @property
-    def place(self) -> int | None:
-        """The number of the thread that it had last."""
-        found = [re.search(r"thread -?\d+/(\d+)$", what) for _, what in self._lines]
-        numbers = [int(match[1]) for match in found if match is not None]
-        return numbers[-1] if numbers else None
-
-    @property
-    def thread(self) -> int:
-        """The same."""
-        assert self.place is not None, self._lines
-        return self.place
-
-    @property
-    def said(self) -> str:
-        """What was written on standard error."""
-        return self._errors.read_text()
-
-    def becomes(self, text: str) -> str:
-        """Wait until its role begins with `text`."""
-        until(lambda: self.role.startswith(text), PATIENCE)
-        return self.role
-
-    @property
-    def shell(self) -> int:
-        """The pid of the terminal itself."""
-        return self._process.pid
-
-    def kill(self, number: int = signal.SIGKILL) -> None:
-        """Signal the process that it started last."""
-        with suppress(ProcessLookupError):
-            os.kill(self.pid, number)
-
-    def stop(self) -> None:
-        """It stands still, and what it has started, when this returns."""
-        with suppress(ProcessLookupError):
-            os.killpg(self.shell, signal.SIGSTOP)
-        until(lambda: _stands(self.shell))
-        until(lambda: all(_stands(pid) for pid in children(self.shell)))
-
-    def go_on(self) -> None:
-        """Both go on."""
-        with suppress(ProcessLookupError):
-            os.killpg(self.shell, signal.SIGCONT)
-
-    def close(self) -> None:
-        """End it, and what it started."""
-        with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
-
-
-def _stands(pid: int) -> bool:
-    try:
-        tasks = list(Path(f"/proc/{pid}/task").iterdir())
-    except OSError:
-        return True
-    return all(state(pid, int(task.name)) in ("T", "", "Z", "X") for task in tasks)
 
 
 @attrs.define
@@ -172,6 +65,8 @@ class Result:
     failures: int
     moved: int
     decisions: int
+    typed: Counter[str]
+    """What came of each `tenure handoff` that somebody typed."""
     seconds: float
 
     def __str__(self) -> str:
@@ -179,7 +74,8 @@ class Result:
             f"{self.pushed} updates, {len(self.harm.killed)} killed ({self.harm.leaders} leaders), "
             f"{len(self.harm.told)} told to leave, {self.harm.stops} stopped, {self.harm.asked} moves asked for: "
             f"{self.executed} executed, {self.interrupted} interrupted, {self.begun} begun, {self.failures} failed, "
-            f"{self.moved} handed over, {self.decisions} decisions, {len(self.faults)} faults, {self.seconds:.1f} s"
+            f"{self.moved} handed over, typed {dict(self.typed)}, {self.decisions} decisions, "
+            f"{len(self.faults)} faults, {self.seconds:.1f} s"
         )
 
 
@@ -191,6 +87,7 @@ class Campaign(Works):
         self.chance = random.Random(seed)
         self.terminals: list[Terminal] = []
         self.harm = Harm()
+        self.people: list[subprocess.Popen[str]] = []
         self._began = time.monotonic()
         self._stopped: dict[int, float] = {}
 
@@ -346,6 +243,38 @@ class Campaign(Works):
         ):
             self.harm.asked += ask(journal)
 
+    def by_hand(self) -> None:
+        """Somebody types `tenure handoff`, for the last item that waits, to somebody who lives; nobody waits for it."""
+        with (
+            suppress(TenureError),
+            Journal.open(real_ports(), agent_directory(self.directory), create=False) as journal,
+        ):
+            waiting = [row for row in journal.listing(200).receipts if row.phase in ("pending", "queued")]
+            if waiting:
+                to = str(self.chance.choice(self.terminals).pid)
+                words = ["handoff", str(self.directory), waiting[-1].receipt_id, "--to", to, "--wait", "3", "--json"]
+                self.people.append(
+                    subprocess.Popen(
+                        [sys.executable, "-m", "tenure.adapters.cli", *words],
+                        stdout=subprocess.PIPE,
+                        stderr=subprocess.PIPE,
+                        text=True,
+                    )
+                )
+
+    def answers(self) -> tuple[Counter[str], list[str]]:
+        """What they were told: how often what, and what should not have been."""
+        said: Counter[str] = Counter()
+        faults = []
+        for person in self.people:
+            out, errors = person.communicate(timeout=PATIENCE)
+            outcome = json.loads(out)["outcome"] if out else errors.partition(": ")[2].strip()
+            lines = errors.splitlines()
+            said[outcome if out else "refused in one line"] += 1
+            if person.returncode not in (0, 1, 2) or "Traceback" in errors or (not out and len(lines) != 1):
+                faults.append(f"tenure handoff: {person.returncode} {outcome} {errors[-2000:]}")
+        return said, faults
+
     def rage(self, total: int, *, every: tuple[float, float] = (0.2, 0.5), batch: int = 15, goes_on: int = 0) -> None:
         """Push so many updates, bit by bit, and hurt somebody all the time; so many times more when all are pushed."""
         while self.pushed < total or goes_on > 0:
@@ -358,6 +287,8 @@ class Campaign(Works):
             while time.monotonic() < over:
                 self.wake()
                 time.sleep(0.01)
+            if self.chance.random() < 0.2:
+                self.by_hand()
             self.hurt()
         self.wake(everybody=True)
 
@@ -378,6 +309,13 @@ class Campaign(Works):
             assert time.monotonic() < deadline, f"{listing}\n{[(t.pid, t.role, t.said) for t in self.terminals]}"
             time.sleep(0.1)
 
+    def close(self) -> None:
+        """End whatever is left."""
+        for person in self.people:
+            person.kill()
+            person.communicate()
+        super().close()
+
     # -- judgement ----------------------------------------------------------------------------------------------------
 
     def result(self) -> Result:
@@ -390,13 +328,15 @@ class Campaign(Works):
         faults = [str(fault) for fault in verdict.faults]
         faults += [f"update {n}: {fault}" for n, life in lives.items() for fault in life.faults(executions)]
         faults += self._ends()
+        typed, wrong = self.answers()
+        faults += wrong
         what = Counter(line.what for line in executions)
         moved = sum(life.moved for life in lives.values())
         decisions = sum(life.decisions for life in lives.values())
         seconds = time.monotonic() - self._began
         return Result(
             self.pushed, verdict.executed, verdict.interrupted, tuple(faults), self.harm, what["began"],
-            what["failed"], moved, decisions, seconds,
+            what["failed"], moved, decisions, typed, seconds,
         )  # fmt: skip
 
     def lives(self, updates: Sequence[int]) -> dict[int, Told]:

@@ -11,9 +11,10 @@ import pytest
 
 from tenure.adapters.bus.endpoints.paths import endpoint_path, follower_path, leader_path
 from tenure.adapters.files.directory import agent_directory
-from tests.real.campaigns import Campaign, Terminal, campaign_in
+from tests.real.campaigns import Campaign, campaign_in
 from tests.real.conftest import until
 from tests.real.others import Proxy
+from tests.real.terminals import Terminal
 from tests.real.works import PATIENCE
 
 
@@ -62,7 +63,9 @@ def test_a_leader_that_sleeps_while_it_polls_and_wakes_beside_its_successor(camp
     result = campaign.result()
     assert result.faults == ()
     assert (result.executed, result.interrupted) == (90, 0)
-    assert campaign.queue()["confirmed"] <= campaign.pushed
+    queue = campaign.queue()
+    assert queue["confirmed"] <= campaign.pushed
+    assert queue["conflicts"] <= 3
 
 
 # -- answers ----------------------------------------------------------------------------------------------------------

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.real.campaigns import Campaign, Terminal, campaign_in
+from tests.real.campaigns import Campaign, campaign_in
 from tests.real.conftest import until
+from tests.real.terminals import Terminal
 from tests.real.works import PATIENCE
 
 

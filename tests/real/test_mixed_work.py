@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from tests.real import other_bus
-from tests.real.campaigns import Campaign, Terminal
+from tests.real.campaigns import Campaign
 from tests.real.conftest import until
 from tests.real.others import Other
+from tests.real.terminals import Terminal
 from tests.real.works import PATIENCE, SCALE
 
 LEASE = 8 * SCALE
