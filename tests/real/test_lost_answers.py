@@ -35,8 +35,7 @@ from tenure.adapters.bus.messages.envelopes_handoff import QueueOwner, Staged
 from tenure.adapters.bus.messages.envelopes_shared import Target
 from tenure.adapters.bus.messages.json_values import Json
 from tenure.adapters.files.directory import agent_directory
-from tenure.adapters.fleet import member as room
-from tenure.adapters.fleet.leader.leader import Leader
+from tenure.adapters.fleet.member import Member
 
 done = open(sys.argv[2], "a", buffering=1)
 
@@ -58,8 +57,7 @@ async def serve(asked, route):
 async def takes(work):
     done.write(f"taken {work.request_id} with {me.follower.binding.target}\\n")
 
-room.Leader = lambda *given, **more: Leader(*given, serve=serve, **more)
-me = room.Member(agent_directory(sys.argv[1]), deliver=takes)
+me = Member(agent_directory(sys.argv[1]), deliver=takes, serve=serve)
 
 async def main():
     async with me:
