@@ -24,6 +24,7 @@ from tenure.adapters.awaiting import heard, to_its_end
 from tenure.adapters.bus.endpoints.paths import endpoint_path, leader_path
 from tenure.adapters.errors import TenureError, in_words
 from tenure.adapters.files.directory import AgentDirectory, registry_key, require_directory
+from tenure.adapters.files.high_water import raise_mark, read_mark
 from tenure.adapters.files.host import real_ports
 from tenure.adapters.files.lease import LeaseRuntime, NotOwner
 from tenure.adapters.files.process_state import ProcessState
@@ -230,6 +231,19 @@ class Member:
         """Whether the lease is this member's under `epoch`, by its own clock; also while it begins to lead. Reads no
         file."""
         return self._leadership.may_send() == epoch
+
+    async def pass_over(self, epoch: int) -> None:
+        """No epoch up to this one is won here any more, since somebody has seen it: the mark of epochs was lost, or put
+        back. Only while the lease is this member's; raises TenureError where it is not, or the mark cannot be written,
+        and then nothing has changed."""
+        ports, path = self.ports, self.directory.high_water
+
+        def pass_over(_: int) -> None:
+            known = read_mark(ports, path)
+            if epoch > known:
+                raise_mark(ports, path, epoch, known, self.timings)
+
+        await self._leadership.commit_if_owned(pass_over)
 
     @property
     def runs(self) -> bool:

@@ -68,10 +68,16 @@ class LeadersWork:
 
     async def prepare(self, epoch: int) -> None:
         """The lease is won: from here on the journal refuses what leaders before this one decide. Raises TenureError
-        where it refuses this one."""
+        where it refuses this one: it has seen a higher epoch, so the mark of epochs was lost. The next is above it."""
         raised = await patiently(lambda: self._journal.call(lambda j: j.raise_fence(epoch, self._me.instance)))
-        if isinstance(raised, Refused):
-            raise TenureError(f"{self._journal.path}: epoch {epoch} is not led with: {in_words(raised)}")
+        if not isinstance(raised, Refused):
+            return
+        fence = (await patiently(lambda: self._journal.call(lambda j: j.state()))).fence
+        await self._member.pass_over(fence)
+        raise TenureError(
+            f"{self._journal.path}: epoch {epoch} is not led with: {in_words(raised)}; the next is above {fence}, "
+            "which was given out before"
+        )
 
     async def remember(self, target: Target, request: ProvisionRequest) -> None:
         """That thread is the binding's; told before anybody else is. Of a key that only one process can have it is

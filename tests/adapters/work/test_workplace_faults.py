@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tenure.adapters.files.process_state import ProcessState
+from tenure.adapters.fleet.roles import Leading
 from tenure.adapters.journal.sqlite import SqliteDatabases
 from tenure.adapters.testing.databases import FAULTS, CallFails, DatabaseCall, FaultyDatabases
 from tenure.adapters.work.items import Item
@@ -114,6 +115,21 @@ def test_a_leader_that_was_displaced_writes_nothing_and_ends_what_it_has(town: T
             with town.journal() as journal:
                 assert journal.state().passed == 2
             assert {3, 4} <= set(town.source.waiting)  # not confirmed: whoever leads now gets them
+
+    run(story())
+
+
+def test_a_mark_of_epochs_that_was_lost_is_made_up_for(town: Town) -> None:
+    """The journal has seen higher epochs than those that would be won now: the first is refused, the next is above."""
+
+    async def story() -> None:
+        async with town:
+            with town.journal() as journal:
+                assert journal.raise_fence(50, "who led before") == 50
+            first = await town.works(101)
+            assert isinstance(first.work.role, Leading)
+            assert first.work.role.epoch == 51
+            assert first.work.statistics().member.failed_promotions == 1
 
     run(story())
 
