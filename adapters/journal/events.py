@@ -135,7 +135,7 @@ class JournalEvents:
         self._tell(ADMISSION, one, one.subject, args, observed)
 
     def _admitted(self, one: Decided, kept: Decided | None) -> None:
-        if one.phase == one.after:
+        if one.phase == one.after and kept is None:
             return
         message = one.message
         assert isinstance(message, there.Admit)

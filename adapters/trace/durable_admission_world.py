@@ -176,7 +176,7 @@ class Admissions(DurableAdmission):
         bound = attrs.evolve(now, update=now.update.set(self.number, Row("journaled", said.binding)))
         work = self._admission(bound, said)
         if work is not None:
-            yield attrs.evolve(with_update(now, self.number, done), work=work)
+            yield attrs.evolve(with_update(now, self.number, done), work=state.work | work)
 
     def _answered(self, state: State, p: str, said: Said) -> Iterable[State]:
         """An answer comes. That it has the update says nobody who has not admitted it."""
@@ -208,7 +208,7 @@ class Admissions(DurableAdmission):
     # -- an instance --------------------------------------------------------------------------------------------------
 
     def _admission(self, state: State, said: Said) -> frozenset[Work] | None:
-        """The deliveries after it was admitted; None where that is refused, or changes nothing."""
+        """What is inserted when it is admitted: nothing, if it was before. None where that is refused."""
         i, row = self.number, state.update[self.number]
         known = next((d for d in of(state, i) if d.b == said.binding), None)
         body = self.bodies.setdefault(said.body, len(self.bodies) + 1)
@@ -224,9 +224,11 @@ class Admissions(DurableAdmission):
             room=said.room,
         )
         done = self._told(known, said.mine, message)
-        if done is None or not any(isinstance(output, there.Insert) for output in done.outputs):
+        if done is None:
             return None
-        return state.work | {Work(i, said.binding, 0, said.mine, body, done.phase)}
+        if not any(isinstance(output, there.Insert) for output in done.outputs):
+            return frozenset()
+        return frozenset({Work(i, said.binding, 0, said.mine, body, done.phase)})
 
     def _arrives(self, state: State, p: str, said: Said) -> Iterable[State]:
         """A forward arrives that a leader has sent, and is admitted."""
@@ -238,8 +240,8 @@ class Admissions(DurableAdmission):
         if looked != (said.row, said.bound):
             return
         work = self._admission(now, said)
-        if work is not None:
-            yield attrs.evolve(now, work=work)
+        if work:
+            yield attrs.evolve(now, work=now.work | work)
 
     # -- a receipt, and an execution ----------------------------------------------------------------------------------
 
@@ -252,8 +254,8 @@ class Admissions(DurableAdmission):
         return body
 
     def _moves(self, state: State, d: Work, name: str, said: Said) -> Iterable[State]:
-        if name == "Complete" and not d.did:
-            return  # it was never executed
+        if (name == "Complete" and not d.did) or (name == "EndSession" and d.did):
+            return  # it was never executed; or it was, and nobody knows that what is given back was not
         phase, owner = d.phase, said.acquisition if said.phase in OWNING else NO
         if name in ("Freeze", "Cancel"):
             owner = d.owner

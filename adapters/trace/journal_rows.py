@@ -71,9 +71,9 @@ def decided(path: str, known: Sequence[Event] = ()) -> list[Event]:
     nodes = {_party(event): event.node.partition("/")[0] for event in known if event.module in MODULES}
     found: list[Event] = []
     before: Decision | None = None
-    for decision, following in zip(rows.decisions, (*rows.decisions[1:], None), strict=False):
+    for decision in rows.decisions:
         if decision.seq not in numbers and not decision.detail.startswith(_REFUSED):
-            made = _event(decision, before, following, rows, nodes)
+            made = _event(decision, before, rows, nodes)
             if made is not None:
                 made.seq = made.line = len(found) + 1
                 found.append(made)
@@ -100,9 +100,7 @@ def _party(event: Event) -> str:
     return event.node.partition("@")[0].partition("/")[2]
 
 
-def _event(
-    decision: Decision, before: Decision | None, following: Decision | None, rows: _Rows, nodes: Mapping[str, str]
-) -> Event | None:
+def _event(decision: Decision, before: Decision | None, rows: _Rows, nodes: Mapping[str, str]) -> Event | None:
     what, _, detail = decision.detail.partition(": ")
     was, arrow, phase = what.partition(" -> ")
     if not arrow:
@@ -128,9 +126,10 @@ def _event(
     elif subject in rows.updates:
         action = _UPDATES[decision.action]
         args = _of_update(action, decision, detail, rows)
-        if action == "Keep" and following is not None and following.subject in rows.deliveries:
-            _, kind, binding, digest = rows.deliveries[following.subject]
-            args |= {"delivery": following.subject, "kind": kind, "body": digest, "mine": binding}
+        delivery = rows.updates[subject][1] or ""
+        if action == "Keep" and delivery in rows.deliveries:
+            _, kind, binding, digest = rows.deliveries[delivery]
+            args |= {"delivery": delivery, "kind": kind, "body": digest, "mine": binding}
         module, row = ADMISSION, subject
     else:
         return None

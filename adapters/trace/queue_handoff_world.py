@@ -145,11 +145,16 @@ class Handoffs(QueueHandoff):
 
     def _giving_back(self, state: State, p: str, said: Said) -> Iterable[State]:
         assert isinstance(said.message, right.Release)
-        copy = self._copy(state, p, DONORS, said.message.by.acquisition)
+        copy = self._copy(state, p, DONORS | {"executing"}, said.message.by.acquisition)
         done = self._decides(state, said)
-        if copy is None or done is None or self._gives(p, copy, give.EndSession()) is None:
+        if copy is None or done is None:
             return
-        yield self._after(state, done, {p: self._gone(p, copy)})
+        if copy.phase == "executing":
+            # It asked to begin, and ended before it did: to itself it held the item still.
+            copy = attrs.evolve(copy, phase="holding")
+            state = attrs.evolve(state, ran=state.ran - 1)
+        if self._gives(p, copy, give.EndSession()) is not None:
+            yield self._after(state, done, {p: self._gone(p, copy)})
 
     # -- a handoff ----------------------------------------------------------------------------------------------------
 

@@ -38,6 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--damage", type=int, default=0, help="so many more runs in which files are damaged and healed")
     parser.add_argument("--fleets", type=int, default=0, help="so many more runs in which a fleet of members is")
     parser.add_argument("--fleets-real-time", type=int, default=0, help="so many of these with leases of real length")
+    parser.add_argument("--work", type=int, default=0, help="so many more runs in which workplaces execute updates")
     parser.add_argument("--keep", type=Path, help="where traces that are not explained are left")
     chosen = parser.parse_args(arguments)
     plans = [RunPlan(number) for number in range(chosen.first, chosen.first + chosen.runs)]
@@ -45,6 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     plans += [RunPlan(number, damage=True) for number in range(chosen.damage)]
     plans += [RunPlan(number, fleet=True) for number in range(chosen.first, chosen.first + chosen.fleets)]
     plans += [RunPlan(LAST_FLEET, leases=1, scale=1.0, fleet=True) for _ in range(chosen.fleets_real_time)]
+    plans += [RunPlan(number, leases=8, work=True) for number in range(chosen.first, chosen.first + chosen.work)]
     for result in results(plans, chosen.keep):
         print(json.dumps(result), flush=True)
 

@@ -18,13 +18,16 @@ import attrs
 from tenure.adapters.errors import TenureError
 from tenure.adapters.files.timings import Timings
 from tenure.adapters.trace.check import check
+from tenure.adapters.trace.journal_rows import write_lost
 from tenure.adapters.trace.lines import read
 from tenure.adapters.trace.search import Limits
 from tenure.adapters.verify.real.committing import commits
-from tenure.adapters.verify.real.healing import Ward
+from tenure.adapters.verify.real.healing import Ward, fork
 from tenure.adapters.verify.real.membership import membership
 from tenure.adapters.verify.real.mischief import Thieves
+from tenure.adapters.verify.real.updates import serve
 from tenure.adapters.verify.real.worker import Faults, Room, interleaved, work
+from tenure.adapters.verify.real.working import WORK, journal_of, working, wrong
 
 SCALE: Final = 1 / 20
 """Real runs are that much faster than real (DESIGN 7)."""
@@ -45,6 +48,12 @@ FLEETS: Final[Mapping[str, Faults]] = {
     "fleet, everything": Faults(stop=True, endpoint=True),
 }
 """What runs with a fleet do, in turn; in all of them members leave, join again, and serve other sessions."""
+WORKS: Final[Mapping[str, Faults]] = {
+    "work, kill": Faults(),
+    "work, kill and stop": Faults(stop=True),
+    "work, stop": Faults(kill=False, stop=True),
+}
+"""What runs with workplaces do, in turn; in all of them items move, executions fail, and people leave and come."""
 UNEXPLAINED: Final = frozenset({"LeaderElection"})
 """What damage runs record and do not explain: its model knows of a torn registry that is mended, and not of one that a
 doctor takes away. What must hold of leases then is looked at apart: effects in the order of their epochs."""
@@ -56,6 +65,9 @@ HEALING: Final = ("RuntimeRecovery",)
 """Those whose events it records as well, if somebody does damage in it, and doctors heal that."""
 
 
+CALM: Final = 0.7
+"""How often in a lease somebody is disturbed where there is work; elsewhere it is 3 times. Who has just come joins
+first."""
 PATIENCE: Final = 20
 """For how many leases a run waits until there is something of each kind to disturb."""
 BEGINNING: Final = 1 << 16
@@ -79,10 +91,14 @@ class RunPlan:
     """Whether files are damaged, and healed."""
     fleet: bool = False
     """Whether a fleet of members is in it, instead of leaders by themselves."""
+    work: bool = False
+    """Whether workplaces are in it, with updates to execute."""
 
     @property
     def modules(self) -> tuple[str, ...]:
         """The modules whose events it records."""
+        if self.work:
+            return WORK
         if self.fleet:
             return (*MODULES, *FLEET)
         return (*MODULES, *(HEALING if self.damage else COMMITTING))
@@ -92,6 +108,8 @@ class RunPlan:
         """The name of what is done to the processes."""
         if self.damage:
             return "damage"
+        if self.work:
+            return list(WORKS)[self.number % len(WORKS)]
         if self.fleet:
             return list(FLEETS)[self.number % len(FLEETS)]
         return list(KINDS)[self.number % len(KINDS)]
@@ -123,13 +141,20 @@ def run(plan: RunPlan, place: Path) -> RunResult:
     for directory in (room.agent, room.trace, room.pids):
         directory.mkdir(parents=True)
     chance = random.Random(plan.number)
-    faults = {**KINDS, **FLEETS}.get(plan.kind, Faults())
+    faults = {**KINDS, **FLEETS, **WORKS}.get(plan.kind, Faults())
     timings = Timings().scaled(plan.scale)
     crowd = _Crowd(room, faults, timings, plan, chance)
     try:
-        crowd.disturb()
+        try:
+            crowd.disturb()
+        finally:
+            crowd.end()
+        return _judged(plan, started, crowd, room)
     finally:
-        crowd.end()
+        crowd.end_queue()
+
+
+def _judged(plan: RunPlan, started: float, crowd: _Crowd, room: Room) -> RunResult:
     healed = crowd.ward.wrong() if crowd.ward is not None else ""
     lines = room.effects.read_text(encoding="ascii").splitlines() if room.effects.exists() else []
     problems: dict[str, str] = {}
@@ -137,6 +162,11 @@ def run(plan: RunPlan, place: Path) -> RunResult:
     events: dict[str, int] = {}
     try:
         trace = read([room.trace])
+        if plan.work:
+            amiss = wrong(room, trace.events)
+            problems |= dict.fromkeys(plan.modules, amiss) if amiss else {}
+            if write_lost(trace.events, journal_of(room), room.trace):
+                trace = read([room.trace])
     except TenureError as error:
         return _result(plan, started, crowd, lines, {}, dict.fromkeys(plan.modules, str(error)), {}, room)
     for module in plan.modules:
@@ -148,14 +178,16 @@ def run(plan: RunPlan, place: Path) -> RunResult:
         said = limits if verdict.limit else problems
         for module in plan.modules if verdict.first is None else (verdict.first.module,):
             said[module] = str(verdict)
-    wrong = interleaved(lines)
-    if wrong:
+    mixed = interleaved(lines)
+    if mixed:
         for module in ("LeaderElection", *COMMITTING):
-            problems.setdefault(module, wrong)
+            problems.setdefault(module, mixed)
     if healed:
         problems["RuntimeRecovery"] = healed
     commands = sum(event.module in COMMITTING and event.action == "Run" for event in trace.events)
-    return attrs.evolve(_result(plan, started, crowd, lines, events, problems, limits, room), commands=commands)
+    result = attrs.evolve(_result(plan, started, crowd, lines, events, problems, limits, room), commands=commands)
+    executed = sum(event.action == "Effect" and event.module in WORK for event in trace.events)
+    return attrs.evolve(result, effects=executed) if plan.work else result
 
 
 def _result(
@@ -188,8 +220,9 @@ class _Crowd:
         self.stops = 0
         self.ward = Ward(room, timings, chance, plan.number) if plan.damage else None
         # One more commits; not where doctors take entries away, which the model of a commit does not have.
-        self.slots = plan.processes if plan.damage or plan.fleet else plan.processes + 1
+        self.slots = plan.processes if plan.damage or plan.fleet or plan.work else plan.processes + 1
         self.thieves = Thieves(room, chance) if faults.endpoint else None
+        self.queue = fork(lambda: serve(room.updates)) if plan.work else 0
         for slot in range(self.slots):
             self._start(slot)
 
@@ -203,6 +236,8 @@ class _Crowd:
                 body = work if slot < self.plan.processes else commits
                 if self.plan.fleet:
                     body = membership
+                if self.plan.work:
+                    body = working
                 body(self.room, self.faults, slot, seed, self.timings)
             except BaseException:
                 with suppress(OSError):
@@ -217,7 +252,7 @@ class _Crowd:
         self._until_all_has_begun(lease)
         end = time.monotonic() + self.plan.leases * lease
         while (left := end - time.monotonic()) > 0:
-            time.sleep(min(left, self.chance.expovariate(3 / lease)))
+            time.sleep(min(left, self.chance.expovariate((CALM if self.plan.work else 3) / lease)))
             if self.ward is not None:
                 self.ward.disturb(self.pids.values())
             if self.thieves is not None:
@@ -259,6 +294,13 @@ class _Crowd:
         for beside in (self.ward, self.thieves):
             if beside is not None:
                 beside.end()
+
+    def end_queue(self) -> None:
+        """It has outlived those that polled it, to be asked what it has forgotten."""
+        if self.queue:
+            os.kill(self.queue, signal.SIGKILL)
+            os.waitpid(self.queue, 0)
+            self.queue = 0
 
     def _end(self, slot: int) -> None:
         pid = self.pids.pop(slot)

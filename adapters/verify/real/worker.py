@@ -65,6 +65,11 @@ class Room:
         return self.root / "pids"
 
     @property
+    def updates(self) -> Path:
+        """Where the queue of updates listens, if there is one."""
+        return self.root / "updates"
+
+    @property
     def effects(self) -> Path:
         """What was committed: a line with the epoch when an effect begins, one when it ends."""
         return self.root / EFFECTS

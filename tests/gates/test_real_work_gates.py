@@ -1,0 +1,132 @@
+"""A changed journal, or a changed worker, turns the runs with workplaces red."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tenure.adapters.verify.real.check import row_of, whole
+from tenure.adapters.verify.real.director import WORKS
+from tenure.adapters.verify.real.working import WORK
+from tenure.adapters.verify.result import Verdict
+
+SCRIPT = """
+import json, sys
+from pathlib import Path
+import attrs
+from tenure.adapters.verify.real import director
+{mutation}
+number, leases = int(sys.argv[2]), float(sys.argv[3])
+plan = director.RunPlan(number, leases=leases, work=True)
+found = director.run(plan, Path(sys.argv[1]) / str(number))
+print(json.dumps(attrs.asdict(found)))
+"""
+
+MUTATIONS = {
+    "a handler is called twice": (
+        "DurableAdmission",
+        """
+from tenure.adapters.work import worker
+async def twice(handler, item):
+    await handler(item)
+    await handler(item)
+worker._called = twice
+""",
+    ),
+    "who is silent is taken for dead": (
+        "QueueHandoff",
+        """
+from tenure.adapters.journal.liveness import ProcessLiveness
+ProcessLiveness.evidence = lambda self, process: "dead"
+""",
+    ),
+    "what was interrupted is pending in the row": (
+        "QueueHandoff",
+        """
+import attrs
+from tenure.adapters.journal import receipts
+put = receipts._put
+def puts(transaction, row, taken, not_before):
+    if taken.phase == "interrupted":
+        taken = attrs.evolve(taken, phase="pending")
+    put(transaction, row, taken, not_before)
+receipts._put = puts
+""",
+    ),
+    "an item begins before that is durable": (
+        "DurableAdmission",
+        """
+from tenure.adapters.work.journaling import JournalReceipts
+from tenure.adapters.work import worker
+one = worker.Worker._one
+async def begins(self, held):
+    item = worker.Item(held.receipt_id, held.kind, await updates(self, held), held.binding, held.holder.acquisition, 1)
+    await self._handler(item)
+    return await one(self, held)
+async def updates(self, held):
+    from tenure.adapters.bus.messages.json_values import Json
+    return (Json({"update_id": held.first_update}),)
+worker.Worker._one = begins
+""",
+    ),
+    "some transactions are not recorded": (
+        "QueueHandoff",
+        """
+from tenure.adapters.journal.events import JournalEvents
+committed = JournalEvents.committed
+def some(self, decided):
+    if decided[0].seq % 20:
+        committed(self, decided)
+JournalEvents.committed = some
+""",
+    ),
+}
+LEASES = (8, 8, 16, 30)
+"""How long the runs of a change may last, in turn, until it shows: on a busy machine little happens in one."""
+
+
+def run(place: Path, mutation: str, number: int, leases: float = 8) -> dict[str, Any]:
+    """The result of a run."""
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT.format(mutation=mutation), str(place), str(number), str(leases)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    return dict(json.loads(done.stdout))
+
+
+@pytest.mark.parametrize("name", MUTATIONS)
+def test_a_changed_journal_is_found_out(name: str, tmp_path: Path) -> None:
+    """Some event of its runs is unexplained, and the row of the module says so."""
+    module, mutation = MUTATIONS[name]
+    rows = []
+    for number, leases in enumerate(LEASES):
+        rows.append(row_of(run(tmp_path, mutation, number * len(WORKS), leases), module))
+        if rows[-1]["verdict"] == Verdict.FAIL.value:
+            return
+    pytest.fail(str(rows))
+
+
+def test_the_same_runs_unchanged_are_explained(tmp_path: Path) -> None:
+    """What is found is the change, and not the run."""
+    results = [run(tmp_path, "", number) for number in range(len(WORKS))]
+    for number, result in enumerate(results):
+        assert (result["problems"], result["limits"]) == ({}, {})
+        assert not (tmp_path / str(number)).exists()
+    for module in WORK:
+        assert whole(results, module, len(results))["verdict"] == Verdict.PASS.value
+
+
+def test_runs_without_the_module_are_not_counted() -> None:
+    """Work is not shown by the runs of leaders without any."""
+    base = {"number": 0, "kind": "kill", "seconds": 1, "kills": 1, "stops": 1, "effects": 1}
+    row = whole([base | {"problems": {}, "limits": {}, "events": {"LeaderElection": 5}}], "QueueHandoff", 1)
+    assert row["verdict"] == Verdict.FAIL.value
+    assert "no event of QueueHandoff" in str(row["message"])
