@@ -24,9 +24,9 @@ from tenure.adapters.files.directory import agent_directory
 from tenure.adapters.files.host import real_ports
 from tenure.adapters.journal.journal import Journal
 from tenure.adapters.journal.rows import ReceiptRow
-from tenure.adapters.testing.history import State, judge
+from tenure.adapters.testing.history import Fault, State, Verdict, judge
 from tests.real.conftest import until
-from tests.real.lives import Told, whole_lives
+from tests.real.lives import Told, said, whole_lives
 from tests.real.terminals import Terminal
 from tests.real.works import PATIENCE, SCALE, Works
 
@@ -89,6 +89,8 @@ class Campaign(Works):
         self.harm = Harm()
         self.people: list[subprocess.Popen[str]] = []
         self._began = time.monotonic()
+        self.longest_stop = 1.5
+        """Seconds for which somebody is stopped at most; his lease is over after two."""
         self._stopped: dict[int, float] = {}
 
     def open(self, count: int, *options: str, scale: float = SCALE) -> list[Terminal]:
@@ -198,22 +200,23 @@ class Campaign(Works):
     # -- harm ---------------------------------------------------------------------------------------------------------
 
     def hurt(self) -> None:
-        """Somebody is killed, told to leave, or stopped for a while; the leader more often than others."""
+        """Somebody is killed, told to leave, or stopped for a while, the leader more often than others; or all die."""
         leaders = [one for one in self.terminals if one.leads]
         one = self.chance.choice(leaders if leaders and self.chance.random() < 0.15 else self.terminals)
         pid, leads = one.pid, one.leads
-        how = self.chance.choices(["kill", "stop", "tell"], [7, 2, 1])[0]
+        how = self.chance.choices(["kill", "stop", "tell", "kill all"], [14, 4, 2, 1])[0]
         if how == "stop" and pid not in self._stopped:
             self.harm.stops += 1
             self._signal(pid, signal.SIGSTOP)
-            self._stopped[pid] = time.monotonic() + self.chance.uniform(0.1, 1.5)
+            self._stopped[pid] = time.monotonic() + self.chance.uniform(0.1, self.longest_stop)
         elif how == "tell":
             self._signal(pid, signal.SIGTERM)
             self.harm.told.add(pid)
         else:
-            self._signal(pid, signal.SIGKILL)
-            self.harm.leaders += leads
-            self.harm.killed.add(pid)
+            for number in {pid} if how == "kill" else {one.pid for one in self.terminals}:
+                self._signal(number, signal.SIGKILL)
+                self.harm.killed.add(number)
+            self.harm.leaders += leads or how == "kill all"
 
     def wake(self, *, everybody: bool = False) -> None:
         """Who was stopped for long enough goes on."""
@@ -282,14 +285,15 @@ class Campaign(Works):
                 self.say(*self.some(min(batch, total - self.pushed)))
             else:
                 goes_on -= 1
-            self.move(6)
+            self.move(8)
             over = time.monotonic() + self.chance.uniform(*every)
             while time.monotonic() < over:
                 self.wake()
                 time.sleep(0.01)
             if self.chance.random() < 0.2:
                 self.by_hand()
-            self.hurt()
+            if self.chance.random() < 0.8:  # else they have time to hand something over
+                self.hurt()
         self.wake(everybody=True)
 
     @staticmethod
@@ -338,6 +342,22 @@ class Campaign(Works):
             self.pushed, verdict.executed, verdict.interrupted, tuple(faults), self.harm, what["began"],
             what["failed"], moved, decisions, typed, seconds,
         )  # fmt: skip
+
+    def decided(self) -> Verdict:
+        """A person has every other one of what was interrupted executed again, and gives the others up. What has become
+        of everything then."""
+        stuck = self.interrupted()
+        for number, update in enumerate(stuck):
+            said("journal", "discard" if number % 2 else "retry", str(self.directory), str(update), "--yes")
+        deadline = time.monotonic() + PATIENCE
+        while self.listing().receipts:
+            assert time.monotonic() < deadline, self.listing()
+            time.sleep(0.1)
+        updates = range(1, self.pushed + 1)
+        executions, lives = self.executions(), self.lives(updates)
+        verdict = judge(updates, executions, {n: life.state for n, life in lives.items()}, dict.fromkeys(stuck[::2], 1))
+        told = [Fault(n, fault) for n, life in lives.items() for fault in life.faults(executions)]
+        return attrs.evolve(verdict, faults=(*verdict.faults, *told))
 
     def lives(self, updates: Sequence[int]) -> dict[int, Told]:
         """What `tenure why --json` tells of each of them."""

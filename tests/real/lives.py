@@ -32,13 +32,18 @@ ENDS: dict[str, State] = {
 }
 
 
-def why(directory: Path, name: str) -> dict[str, Any]:
-    """The object that the command prints, in this process."""
+def said(*words: str) -> str:
+    """What a command prints that does what it is told, in this process."""
     out, errors = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(errors), pytest.raises(SystemExit) as ended:
-        cli.main(["why", str(directory), name, "--json"])
+        cli.main(words)
     assert not ended.value.code, errors.getvalue()
-    return dict(json.loads(out.getvalue()))
+    return out.getvalue()
+
+
+def why(directory: Path, name: str) -> dict[str, Any]:
+    """The object that the command prints."""
+    return dict(json.loads(said("why", str(directory), name, "--json")))
 
 
 def whole_lives(directory: Path, updates: Sequence[int]) -> dict[int, Told]:

@@ -19,7 +19,8 @@ SEEDS = range(1, 1 + int(os.environ.get("TENURE_CAMPAIGN", "1")))
 
 
 def withstands(campaign: Campaign, updates: int, *options: str) -> None:
-    """So many updates are each executed once, or interrupted by a kill; and each life is told."""
+    """So many updates are each executed once, or interrupted by a kill; each life is told; and a person decides what
+    becomes of those that were interrupted."""
     campaign.open(3, *options)
     campaign.rage(updates)
     result = campaign.result()
@@ -27,7 +28,11 @@ def withstands(campaign: Campaign, updates: int, *options: str) -> None:
     assert result.faults == ()
     assert result.executed + result.interrupted == updates
     assert result.interrupted <= campaign.harm.ends
-    assert len(campaign.harm.killed) >= updates / 50
+    assert campaign.harm.ends >= updates / 50
+    decided = campaign.decided()
+    assert decided.faults == ()
+    assert decided.executed + decided.discarded == updates
+    assert decided.discarded == result.interrupted // 2
 
 
 @pytest.mark.parametrize("seed", SEEDS)

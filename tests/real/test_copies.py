@@ -8,7 +8,6 @@ copies a hundred times.
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import shutil
@@ -16,16 +15,14 @@ import stat
 import subprocess
 import sys
 import time
-from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
 import attrs
-import pytest
 
-from tenure.adapters import cli
 from tenure.adapters.testing.history import Execution
 from tests.real.campaigns import Campaign, campaign_in
+from tests.real.lives import said
 
 COPIES = int(os.environ.get("TENURE_COPIES", "10"))
 WORDS = ("--all", "--json", "--limit", "10000")
@@ -71,12 +68,8 @@ class Promised:
 
 
 def listing(directory: Path) -> dict[str, Any]:
-    """What the command prints, in this process."""
-    out = io.StringIO()
-    with redirect_stdout(out), pytest.raises(SystemExit) as ended:
-        cli.main(["journal", "list", str(directory), *WORDS])
-    assert not ended.value.code
-    return dict(json.loads(out.getvalue()))
+    """What the command prints."""
+    return dict(json.loads(said("journal", "list", str(directory), *WORDS)))
 
 
 def no_sockets(place: str, names: list[str]) -> list[str]:

@@ -84,7 +84,9 @@ class Server:
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            request = json.loads(await reader.readline())
+            if not (line := await reader.readline()):
+                return  # it was killed before it asked
+            request = json.loads(line)
             answer = await self._answer(request, reader)
             if answer is not None:
                 writer.write(json.dumps(answer).encode() + b"\n")
