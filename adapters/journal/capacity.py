@@ -25,7 +25,8 @@ class Limits:
     entry_bytes: int = 256 * 2**20
     """Bytes of the updates' bodies; and as many of the deliveries' bodies and payloads."""
     payload_bytes: int = PAYLOAD_LIMIT
-    """Bytes of one receipt's payload, and of one update's body."""
+    """Bytes of one receipt's payload. An update's body has no bound but the room there is: what is polled and not
+    appended would be polled for ever, and nothing after it."""
     tombstones: int = 150_000
     """Settled updates, deliveries and receipts that are remembered at most, together; the oldest are forgotten first, a
     delivery and a receipt never before the updates that they came of are settled (I15, L9)."""

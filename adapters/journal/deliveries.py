@@ -88,8 +88,11 @@ def admit(
     """The instance `by`, which serves the binding `mine`, admits an arrival. `profile`: whose journal this is;
     `source`: the update's row as it will be, None: as it stands in the file."""
     size = size_of(arrival.raw) + size_of(payload)
-    bounded(transaction, "an update", arrival.raw)
-    bounded(transaction, "a payload", payload)
+    if size_of(payload) > transaction.limits.payload_bytes:
+        raise TenureError(
+            f"a payload of {size_of(payload)} bytes is longer than the journal takes "
+            f"({transaction.limits.payload_bytes}); nothing was changed"
+        )
     meta, limits = transaction.meta, transaction.limits
     row = find(transaction, arrival.delivery)
     update = source or find_update(transaction, arrival.update)
@@ -133,13 +136,6 @@ def admit(
     meta.deliveries += 1
     meta.delivery_bytes += size
     return Admitted(arrival.delivery, arrival.update, receipt, False)
-
-
-def bounded(transaction: Transaction, what: str, text: str) -> None:
-    """Raises `TenureError` for a text that no row may hold."""
-    size, limit = size_of(text), transaction.limits.payload_bytes
-    if size > limit:
-        raise TenureError(f"{what} of {size} bytes is longer than the journal takes ({limit}); nothing was changed")
 
 
 def _scope(transaction: Transaction, profile: str, delivery: str) -> str:

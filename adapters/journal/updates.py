@@ -12,7 +12,7 @@ import attrs
 from tenure.adapters.errors import TenureError
 from tenure.adapters.journal.capacity import size_of
 from tenure.adapters.journal.decisions import decide
-from tenure.adapters.journal.deliveries import LIVE, Admitted, Arrival, admit, bounded, find_update
+from tenure.adapters.journal.deliveries import LIVE, Admitted, Arrival, admit, find_update
 from tenure.adapters.journal.rows import UPDATE_COLUMNS, UpdateRow, update_row
 from tenure.adapters.journal.servers import leading
 from tenure.adapters.journal.settling import trim
@@ -105,7 +105,7 @@ def append(transaction: Transaction, batch: Sequence[Incoming], epoch: int, by: 
     """What a poll has answered; `skipped`: as what was there before the first start, and is never executed.
 
     Raises `Declined` under another epoch than that of the fence, and for history when the first start is over;
-    `Undone` with `Conflict` or `NoRoom`; `TenureError` for ids that do not ascend and bodies that are too long.
+    `Undone` with `Conflict` or `NoRoom`; `TenureError` for ids that do not ascend.
     """
     meta = transaction.meta
     refused = leading(transaction, epoch)
@@ -134,7 +134,6 @@ def _sorted_out(transaction: Transaction, batch: Sequence[Incoming]) -> tuple[li
     fresh: list[Incoming] = []
     known: list[int] = []
     for incoming in batch:
-        bounded(transaction, f"update {incoming.update}", incoming.raw)
         if fresh and incoming.update < fresh[-1].update:
             raise TenureError("a batch of updates has to ascend by update id; nothing was appended")
         if fresh and incoming.update == fresh[-1].update:

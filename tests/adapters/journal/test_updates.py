@@ -82,13 +82,13 @@ def test_a_tombstone_is_known_whatever_comes(room: Room) -> None:
     assert Appended((), (8,), 9) == append(journal, 8)  # passed
 
 
-def test_a_body_that_is_too_long_is_refused(room: Room) -> None:
-    """Nothing is cut."""
-    room.limits = room.limits.__class__(payload_bytes=100)
+def test_a_body_has_no_bound_but_the_room(room: Room) -> None:
+    """What is refused would be polled for ever, and nothing after it."""
+    room.limits = room.limits.__class__(payload_bytes=100, entry_bytes=200)
     journal = room.started()
+    assert append(journal, incoming(5, "x" * 101)) == Appended((5,), (), 5)
     before = room.bytes()
-    with pytest.raises(TenureError, match="longer"):
-        append(journal, incoming(5, "x" * 101))
+    assert append(journal, incoming(6, "x" * 101)) == NoRoom(1, 101)
     assert before == room.bytes()
 
 

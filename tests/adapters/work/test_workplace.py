@@ -150,6 +150,26 @@ def test_who_leaves_gives_back_what_it_has_not_begun(town: Town) -> None:
     run(story())
 
 
+def test_an_update_that_no_line_can_carry_stops_nobody(town: Town) -> None:
+    """Too long for the bus it waits for a person; where it needs no bus it is executed. Those behind it go on (V5)."""
+
+    async def story() -> None:
+        async with town:
+            first, second = await town.works(101), await town.works(102)
+            await town.opens()
+            long = "x" * (17 * 2**20)
+            town.source.put(message(1, text=long, thread=second.thread, chat=0))
+            town.source.put(message(2, text=long, thread=first.thread, chat=0))
+            second.push(3)
+            first.push(4)
+            await town.has_executed(2, 3, 4)
+            assert town.updates == [2, 3, 4]
+            with town.journal() as journal:
+                assert [row.data.update for row in journal.listing().updates] == [1]
+
+    run(story())
+
+
 def test_a_person_has_an_item_moved(town: Town) -> None:
     """From a follower to another, and on to the leader; the busy one begins nothing of it."""
 
