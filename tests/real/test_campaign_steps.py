@@ -3,12 +3,16 @@ it had begun (bus.md e, F1-F21; L1-L6)."""
 
 from __future__ import annotations
 
+import json
+import os
+import signal
 from collections.abc import Iterator
 
 import pytest
 
 from tests.real.campaigns import Campaign, campaign_in
-from tests.real.conftest import until
+from tests.real.conftest import state, until
+from tests.real.lives import said
 from tests.real.terminals import Terminal
 from tests.real.works import PATIENCE
 
@@ -125,13 +129,67 @@ def test_an_item_moves_five_times_between_three_processes(campaign: Campaign) ->
     item = one + 3
     until(lambda: campaign.owner(item) == campaign.instance(second), PATIENCE)
     for to in (third, leader, second, third, second):
-        campaign.ask(item, to)
-        instance = campaign.instance(to)
-        until(lambda instance=instance: campaign.owner(item) == instance, PATIENCE)  # type: ignore[misc]
+        words = ("handoff", str(campaign.directory), campaign.row(item).receipt_id, "--to", str(to.pid), "--json")
+        assert json.loads(said(*words, "--wait", str(PATIENCE)))["outcome"] == "moved"
+        assert campaign.owner(item) == campaign.instance(to)
     campaign.go(name)
     nothing_is_wrong(campaign, one, set())
     assert campaign.lives([item])[item].moved == 5
     assert campaign.begins(item) == str(second.pid)
+
+
+def closed(campaign: Campaign, terminal: Terminal) -> None:
+    """Its process is killed, and nothing is started there for now."""
+    pid = terminal.pid
+    os.kill(terminal.shell, signal.SIGSTOP)
+    campaign.harm.killed.add(pid)
+    terminal.kill()
+    until(lambda: state(pid) in ("Z", ""), PATIENCE)
+
+
+def test_what_the_leader_took_goes_back_to_who_has_the_thread(campaign: Campaign) -> None:
+    """Nobody asks for that: it is seen that the item is in a thread that another instance has (B76)."""
+    leader, follower, _ = roles(campaign)
+    one, name = campaign.pushed + 1, f"go{campaign.pushed}"
+    campaign.say((leader.thread, f"awaits {name}"), (follower.thread, f"awaits {name}"))
+    campaign.begins(one)
+    campaign.begins(one + 1)
+    campaign.say((follower.thread, "hello"), (follower.thread, "hello"))
+    campaign.row(one + 3)
+    closed(campaign, follower)
+    instance = campaign.instance(leader)
+    until(lambda: campaign.owner(one + 2) == campaign.owner(one + 3) == instance, PATIENCE)  # after the grace
+    follower.go_on()
+    items = [one + 2, one + 3]
+    for update in items:
+        until(lambda update=update: campaign.row_state(update) == "done", PATIENCE)  # type: ignore[misc]
+    campaign.go(name)
+    nothing_is_wrong(campaign, one, {one + 1})
+    lives = campaign.lives(items)
+    assert {update: life.moved for update, life in lives.items()} == dict.fromkeys(items, 1)
+    assert {campaign.begins(update) for update in items} == {str(follower.pid)}
+
+
+def test_what_no_instance_has_accepted_waits_for_who_comes_back(campaign: Campaign) -> None:
+    """The leader does not take it, however long that lasts: whoever has the key may come back in that terminal
+    (L21)."""
+    leader, follower, third = roles(campaign)
+    closed(campaign, follower)
+    thread, one = follower.thread, campaign.pushed + 1
+    campaign.say((thread, "hello"), (leader.thread, "hello"), (third.thread, "hello"))
+    for update in (one + 1, one + 2):
+        until(lambda update=update: campaign.row_state(update) == "done", PATIENCE)  # type: ignore[misc]
+    epoch = campaign.listing().meta.fence
+    until(lambda: campaign.lives([one])[one].told["update"]["state"] == "waiting", PATIENCE)
+    campaign.harm.killed.add(leader.pid)
+    leader.kill()
+    until(lambda: campaign.listing().meta.fence > epoch, PATIENCE)  # a whole change of leaders later
+    campaign.say((None, "hello"))
+    until(lambda: campaign.row_state(one + 3) == "done", PATIENCE)
+    assert campaign.row_state(one) == ""
+    follower.go_on()
+    nothing_is_wrong(campaign, one, set())
+    assert campaign.begins(one) == str(follower.pid)
 
 
 def test_nobody_has_said_anything_that_was_not_expected(campaign: Campaign) -> None:
