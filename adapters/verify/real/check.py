@@ -98,6 +98,7 @@ def whole(results: Sequence[Mapping[str, Any]], module: str, wanted: int) -> Row
             ("nobody was stopped", stops > 0),
             (f"no event of {module}", events > 0),
             ("no effect was committed", effects > 0 or module in FLEET),
+            ("nothing moved", module != "QueueHandoff" or any(r.get("moves") for r in done)),
             ("no command ran", module != "FencedCommit" or any(r.get("commands") for r in done)),
         )
         if not there

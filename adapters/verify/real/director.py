@@ -68,9 +68,11 @@ HEALING: Final = ("RuntimeRecovery",)
 CALM: Final = 0.7
 """How often in a lease somebody is disturbed where there is work; elsewhere it is 3 times. Who has just come joins
 first."""
+EACH: Final = ("HearAck", "Accept", "Complete")
+"""What is waited for where there is work: that something was forwarded, moved and executed."""
 PATIENCE: Final = 20
 """For how many leases a run waits until there is something of each kind to disturb."""
-BEGINNING: Final = 1 << 16
+BEGINNING: Final = 1 << 17
 """How much of a trace is looked at for that, in bytes."""
 FLEET: Final = ("Succession", "FollowerRegistration")
 """Those whose events it records instead, if a fleet of members is in it."""
@@ -132,6 +134,8 @@ class RunResult:
     """Where the trace was left, if there is a problem."""
     commands: int = 0
     """Commands that committers have run; their effects are among the others."""
+    moves: int = 0
+    """Accepted handoffs."""
 
 
 def run(plan: RunPlan, place: Path) -> RunResult:
@@ -186,8 +190,10 @@ def _judged(plan: RunPlan, started: float, crowd: _Crowd, room: Room) -> RunResu
         problems["RuntimeRecovery"] = healed
     commands = sum(event.module in COMMITTING and event.action == "Run" for event in trace.events)
     result = attrs.evolve(_result(plan, started, crowd, lines, events, problems, limits, room), commands=commands)
-    executed = sum(event.action == "Effect" and event.module in WORK for event in trace.events)
-    return attrs.evolve(result, effects=executed) if plan.work else result
+    if not plan.work:
+        return result
+    executed, moved = (sum(event.action == action for event in trace.events) for action in ("Effect", "Accept"))
+    return attrs.evolve(result, effects=executed, moves=moved)
 
 
 def _result(
@@ -281,6 +287,8 @@ class _Crowd:
         if self.plan.fleet:
             time.sleep(lease)
         wanted = [f'"{module}"'.encode() for module in self.plan.modules if module not in HEALING]
+        if self.plan.work:
+            wanted = [f'"{action}"'.encode() for action in EACH]
         while time.monotonic() < end:
             begun = [_beginning(path) for path in self.room.trace.glob("*.trace")]
             if all(any(name in text for text in begun) for name in wanted):
