@@ -15,6 +15,7 @@ file, which others move, and nobody moves back.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import ClassVar, Final, get_args
 
@@ -64,7 +65,14 @@ class DurableAdmissions(Instance[State]):
         number = group[0].resource
         found = shared(events)
         moved = [_moved(cls.module, event, number) for event in found.receipts.get(number, ())]
-        return [*in_order([*group, *moved]), *(_fence(event) for event in found.fence)]
+        mine = in_order([*group, *moved])
+        numbers = [event.number for event in mine if event.number]
+        if not numbers:
+            return mine
+        # How it stood before the first of them, and how it moved until the last.
+        first = max(bisect_left(found.moves, min(numbers)) - 1, 0)
+        last = bisect_right(found.moves, max(numbers))
+        return [*mine, *(_fence(event) for event in found.fence[first:last])]
 
     def process_of(self, event: Event) -> str:
         return event.process

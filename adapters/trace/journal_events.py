@@ -73,6 +73,8 @@ class Shared:
             if fence != last:
                 self.fence.append(event)
             last = fence
+        self.moves = [event.number for event in self.fence]
+        """Their numbers, ascending."""
 
 
 _shared: list[Shared] = []
