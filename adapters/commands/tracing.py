@@ -22,7 +22,7 @@ def root() -> None:
 
 @trace.command(short_help="whether the models explain what was recorded")
 def check(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Trace files, or directories of them.")],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Trace files, directories of them, journals.")],
     seconds: Annotated[float, typer.Option(metavar="S", min=0.1, help="Give up after so long.")] = 120.0,
     tlc: Annotated[bool, typer.Option("--tlc", help="Ask TLC as well, about the first events.")] = False,
     tlc_path: Annotated[
@@ -33,16 +33,17 @@ def check(
 ) -> None:
     """Merge recorded traces and say whether some behaviour of the models explains every event.
 
-    Give all files of a recording: what is not in them is taken for somebody who does not record. If there is no
+    Give all files of a recording: what is not in them is taken for somebody who does not record. A journal among them
+    adds the decisions that a killed process has not recorded any more, or is explained alone. If there is no
     explanation: the first event without one, the nearest states, and what refused each candidate.
 
     Exit status: 0 explained, 1 not, 2 usage or no trace, 3 UNDETERMINED (a limit was hit: it is named).
     """
     from tenure.adapters.trace import check as checking
-    from tenure.adapters.trace import lines
+    from tenure.adapters.trace import journal_rows
     from tenure.adapters.trace.search import Limits
 
-    verdict = checking.check(lines.read(files), Limits(seconds=seconds))
+    verdict = checking.check(journal_rows.read(files), Limits(seconds=seconds))
     if verbose:
         for part in verdict.parts:
             typer.echo(part.title)

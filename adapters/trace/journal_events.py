@@ -27,12 +27,14 @@ from tenure.adapters.trace.lines import BadTrace, Event
 
 LOST: Final = "journal.trace"
 """The name of a file of events that were made from the table `decisions`."""
+DECISIONS: Final = ":decisions"
+"""What is behind the name of a journal, where an event was made from it."""
 LEAD: Final = "Lead"
 
 
 def lost(event: Event) -> bool:
     """Whether it comes from the table: nobody says what was read, and whether somebody executed."""
-    return os.path.basename(event.file) == LOST
+    return event.file.endswith(DECISIONS) or os.path.basename(event.file) == LOST
 
 
 def in_order(events: Sequence[Event]) -> list[Event]:

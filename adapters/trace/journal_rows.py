@@ -1,6 +1,7 @@
 """Events made from a journal itself, from its table `decisions`: those that a recording has lost, or all of them.
 
-    added = write_lost(events, path_of_the_journal, directory_of_the_recording)
+    trace = read([directory_of_the_recording, path_of_the_journal])
+    added = write_lost(trace.events, path_of_the_journal, directory_of_the_recording)     # to be read later
 
 A decision is written in the transaction that it tells of, so that it is there where the transaction is; a line of the
 recorder is not, if its process was killed in between. A decision says less: who asked and under which tenure, what went
@@ -12,7 +13,8 @@ completed is shorter than that.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -22,8 +24,9 @@ from tenure.adapters.journal.errors import told
 from tenure.adapters.journal.events import ADMISSION, HANDOFF
 from tenure.adapters.journal.rows import integer, text, text_or_none
 from tenure.adapters.journal.sqlite import SqliteDatabases
-from tenure.adapters.trace.journal_events import LOST
-from tenure.adapters.trace.lines import Event
+from tenure.adapters.trace import lines
+from tenure.adapters.trace.journal_events import DECISIONS, LOST
+from tenure.adapters.trace.lines import Event, Trace
 
 MODULES: Final = frozenset({ADMISSION, HANDOFF})
 _UPDATES: Final[Mapping[str, str]] = {
@@ -36,6 +39,7 @@ _RECEIPTS: Final[Mapping[str, str]] = {
     "complete": "Complete", "fail": "Fail", "doubt": "Doubt", "release": "EndSession", "recover": "Recover",
     "reclaim": "Reclaim", "retry": "Retry", "discard": "Discard",
 }  # fmt: skip
+_MAGIC: Final = b"SQLite format 3\0"
 _STILL: Final = "still "
 _REFUSED: Final = "refused in "
 
@@ -73,12 +77,31 @@ def decided(path: str, known: Sequence[Event] = ()) -> list[Event]:
     before: Decision | None = None
     for decision in rows.decisions:
         if decision.seq not in numbers and not decision.detail.startswith(_REFUSED):
-            made = _event(decision, before, rows, nodes)
+            made = _event(f"{path}{DECISIONS}", decision, before, rows, nodes)
             if made is not None:
-                made.seq = made.line = len(found) + 1
+                made.seq = len(found) + 1
                 found.append(made)
         before = decision
     return found
+
+
+def read(paths: Iterable[str | os.PathLike[str]]) -> Trace:
+    """As `lines.read`, of a recording that journals among the files complete. Raises `BadTrace`, and `JournalError` for
+    a journal that cannot be read."""
+    named = [os.fspath(path) for path in paths]
+    journals = [path for path in named if _is_journal(path)]
+    others = [path for path in named if path not in journals]
+    trace = lines.read(others) if others or not journals else Trace([])
+    more = [event for path in journals for event in decided(os.path.abspath(path), trace.events)]
+    return Trace([*trace.events, *more], trace.torn, [*trace.files, *journals])
+
+
+def _is_journal(path: str) -> bool:
+    try:
+        with open(path, "rb") as file:
+            return file.read(len(_MAGIC)) == _MAGIC
+    except OSError:
+        return False
 
 
 def write_lost(known: Sequence[Event], path: str, directory: Path) -> int:
@@ -100,7 +123,9 @@ def _party(event: Event) -> str:
     return event.node.partition("@")[0].partition("/")[2]
 
 
-def _event(decision: Decision, before: Decision | None, rows: _Rows, nodes: Mapping[str, str]) -> Event | None:
+def _event(
+    file: str, decision: Decision, before: Decision | None, rows: _Rows, nodes: Mapping[str, str]
+) -> Event | None:
     what, _, detail = decision.detail.partition(": ")
     was, arrow, phase = what.partition(" -> ")
     if not arrow:
@@ -134,7 +159,8 @@ def _event(decision: Decision, before: Decision | None, rows: _Rows, nodes: Mapp
     else:
         return None
     node = f"{nodes.get(party, 'journal')}/{party}@{row}"
-    return Event(LOST, 0, module, action, node, 0, decision.seq, decision.seq, args, observed, decision.tenure)
+    number = decision.seq
+    return Event(file, number, module, action, node, 0, number, number, args, observed, decision.tenure)
 
 
 def _of_receipt(action: str, decision: Decision, party: str, detail: str) -> dict[str, object]:

@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from tenure.adapters.cli import main
+from tenure.adapters.errors import TenureError
 from tenure.adapters.trace.api import explained
 from tenure.adapters.trace.check import MODULES as KNOWN
-from tenure.adapters.trace.journal_rows import decided, write_lost
+from tenure.adapters.trace.journal_rows import decided, read, write_lost
 from tenure.adapters.trace.lines import BadTrace, Event
 from tenure.models import durable_admission, queue_handoff
 
@@ -74,6 +76,30 @@ def test_lines_that_were_lost_are_made_from_the_table(seed: int, journal: str, t
     assert write_lost(kept, journal, room) == len(work()) - len(kept)
     verdict = explained(room)
     assert verdict, str(verdict)
+
+
+def test_a_journal_among_the_files_completes_them(journal: str, tmp_path: Path) -> None:
+    """So the command is told of it; alone it is explained as well."""
+    room = tmp_path / "room"
+    room.mkdir()
+    first = next(i for i, e in enumerate(work()) if e.action == "Take")
+    write([event for i, event in enumerate(work()) if i != first], room)
+    assert not explained(room)
+    assert explained(read([room, journal]))
+    assert explained(read([journal]))
+    (tmp_path / "none.db").write_bytes(Path(journal).read_bytes()[:5000])
+    with pytest.raises(TenureError):
+        read([tmp_path / "none.db"])
+    with pytest.raises(BadTrace):
+        read([tmp_path / "nothing.db"])
+
+
+def test_the_command_takes_a_journal(journal: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Among the files that it is given."""
+    with pytest.raises(SystemExit) as done:
+        main(["trace", "check", journal])
+    assert done.value.code in (None, 0)
+    assert "events explained" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
