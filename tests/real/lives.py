@@ -37,7 +37,7 @@ def said(*words: str) -> str:
     out, errors = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(errors), pytest.raises(SystemExit) as ended:
         cli.main(words)
-    assert not ended.value.code, errors.getvalue()
+    assert not ended.value.code, (words, out.getvalue(), errors.getvalue())
     return out.getvalue()
 
 
@@ -60,7 +60,8 @@ def whole_lives(directory: Path, updates: Sequence[int]) -> dict[int, Told]:
         n: Told(n, json.loads(json.dumps(story_json(s, place, seen)))) for n, s in zip(updates, stories, strict=True)
     }
     for number in updates[:: max(1, len(updates) // SEEN)]:
-        assert why(directory, str(number))["decisions"] == found[number].told["decisions"]
+        told = found[number].told["decisions"]
+        assert why(directory, str(number))["decisions"][: len(told)] == told  # more may have happened meanwhile
     return found
 
 
