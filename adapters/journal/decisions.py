@@ -96,9 +96,8 @@ def decide(
     what = f"{phase} -> {taken.phase}" if phase != taken.phase else f"still {phase}"
     said = f"{what}: {detail}" if detail else what
     under = tenure if minted is None else minted
-    _record(transaction, subject, party, _text(under), message.event, *_words(table, guards), said)
-    if transaction.decided is not None:
-        # What is told already, by the last decision of this subject, has changed nothing.
+    told = _record(transaction, subject, party, _text(under), message.event, *_words(table, guards), said)
+    if told and transaction.decided is not None:
         seq = _seq(transaction, subject)
         meta = transaction.meta
         transaction.decided.append(
@@ -148,11 +147,12 @@ def _record(
     guard: str,
     law: str,
     detail: str,
-) -> None:
+) -> bool:
+    """Whether it is not told already: what is, by the last decision of this subject, has changed nothing."""
     said = (action, party, tenure, guard, detail)
     last = transaction.one(_LAST, (subject,))
     if last is not None and last[1:] == said:
-        return
+        return False
     nth = 1 if last is None else integer(last[0]) + 1
     transaction.write(
         f"INSERT INTO decisions ({DECISION_COLUMNS}) VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -169,6 +169,7 @@ def _record(
             "DELETE FROM decisions WHERE seq IN (SELECT seq FROM decisions ORDER BY seq LIMIT ?)", (TRIMMED_AT_ONCE,)
         )
         meta.decisions -= transaction.changed()
+    return True
 
 
 def _words(table: Table[D, M, O], guards: tuple[str, ...]) -> tuple[str, str]:

@@ -76,7 +76,9 @@ def decided(path: str, known: Sequence[Event] = ()) -> list[Event]:
     found: list[Event] = []
     before: Decision | None = None
     for decision in rows.decisions:
-        if decision.seq not in numbers and not decision.detail.startswith(_REFUSED):
+        if decision.detail.startswith(_REFUSED):
+            continue
+        if decision.seq not in numbers:
             made = _event(f"{path}{DECISIONS}", decision, before, rows, nodes)
             if made is not None:
                 made.seq = len(found) + 1
