@@ -163,6 +163,7 @@ def _said(event: Event) -> Said:
         ok=args.get("ok") is True,
         skips=args.get("skips") is True,
         room=args.get("room") is not False,
+        gone=args.get("gone") is not False,
         update=whole(event, "update"),
         row=text_or_none(event, "row", observed),
         bound=text_or_none(event, "bound", observed),

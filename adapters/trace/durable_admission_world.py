@@ -58,6 +58,7 @@ class Said:
     ok: bool = False
     skips: bool = False
     room: bool = True
+    gone: bool = True
     update: int | None = None
     fence: int | None = None
     passed: int | None = None
@@ -181,10 +182,12 @@ class Admissions(DurableAdmission):
     def _answered(self, state: State, p: str, said: Said) -> Iterable[State]:
         """An answer comes. That it has the update says nobody who has not admitted it."""
         now = self._file(state, said)
-        if now is None or (said.ok and said.delivery is not None and not admitted(state, self.number)):
-            return ()
+        if now is None:
+            return
         message = here.Acknowledged(said.epoch, now.fence, said.ok, said.delivery, said.update)
-        return self._told_update(now, said, message)
+        for after in self._told_update(now, said, message):
+            if after.update[self.number].phase != "delivered" or admitted(state, self.number):
+                yield after
 
     def _fails_to_answer(self, state: State, p: str, said: Said) -> Iterable[State]:
         now = self._file(state, said)
@@ -198,8 +201,9 @@ class Admissions(DurableAdmission):
         return () if now is None else self._told_update(now, said, here.Resume(said.epoch, now.fence))
 
     def _releases(self, state: State, p: str, said: Said) -> Iterable[State]:
-        """That nobody will serve that binding again is believed."""
-        return self._told_update(self._file(state, said), said, here.Release(True, admitted(state, self.number)))
+        """That nobody will serve that binding again is believed, as it is said."""
+        message = here.Release(said.gone, admitted(state, self.number))
+        return self._told_update(self._file(state, said), said, message)
 
     def _discards(self, state: State, p: str, said: Said) -> Iterable[State]:
         for after in self._told_update(self._file(state, said), said, here.Discard(admitted(state, self.number))):
