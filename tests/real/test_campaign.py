@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.real.campaigns import Campaign, campaign_in
+from tests.real.lives import said
 
 UPDATES = int(os.environ.get("TENURE_CAMPAIGN_UPDATES", "500"))
 SEEDS = range(1, 1 + int(os.environ.get("TENURE_CAMPAIGN", "1")))
@@ -20,7 +21,7 @@ SEEDS = range(1, 1 + int(os.environ.get("TENURE_CAMPAIGN", "1")))
 
 def withstands(campaign: Campaign, updates: int, *options: str) -> None:
     """So many updates are each executed once, or interrupted by a kill; each life is told; and a person decides what
-    becomes of those that were interrupted."""
+    becomes of those that were interrupted. All of it is a behaviour of the models."""
     campaign.open(3, *options)
     campaign.rage(updates)
     result = campaign.result()
@@ -33,6 +34,8 @@ def withstands(campaign: Campaign, updates: int, *options: str) -> None:
     assert decided.faults == ()
     assert decided.executed + decided.discarded == updates
     assert decided.discarded == result.interrupted // 2
+    journal = campaign.directory / "tmp" / "telegram" / "journal.db"
+    assert "events explained" in said("trace", "check", str(journal))
 
 
 @pytest.mark.parametrize("seed", SEEDS)
