@@ -11,6 +11,7 @@
 | `destinations` | who may be offered something, and what the relay's machine says of it |
 | `payload` | what is offered, made of a receipt's row; whose journal it is in |
 | `parties` | processes, owners and parties as the journal and the bus spell them |
+| `events` | that a copy is dropped, for who records |
 | `outcomes` | what comes of moving an item |
 | `ports` | what the drivers need of the journal |
 | `journal` | the journal as they use it: in its thread, to the end |

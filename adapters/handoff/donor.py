@@ -21,6 +21,7 @@ from tenure.adapters.files.timings import Timings
 from tenure.adapters.fleet.asking import NoAck, said
 from tenure.adapters.fleet.identities import new_secret
 from tenure.adapters.handoff.destinations import Destination
+from tenure.adapters.handoff.events import answered
 from tenure.adapters.handoff.outcomes import Kept, Moved, Outcome
 from tenure.adapters.handoff.parties import holder_of, on_the_bus, recipient_owner
 from tenure.adapters.handoff.payload import Parcel, payload_of, receipt_in
@@ -160,6 +161,7 @@ class _Copy:
         answer = step(DONOR, self.phase, self.data, message)
         if isinstance(answer, Step):
             self.phase, self.data = answer.phase, answer.data
+            answered(self._donors._ports, self.held, message, answer)
         return answer
 
     def _ended(self, output: own.Output) -> Outcome | None:

@@ -110,6 +110,8 @@ class JournalEvents:
                 self._receipt(one, one.data)
             elif isinstance(one.data, Update):
                 self._update(one, one.data)
+        if kept is not None:
+            self._kept(kept, {})  # the delivery is as it was, and is told already
 
     def _receipt(self, one: Decided, row: Receipt) -> None:
         if any(isinstance(output, Same) for output in one.outputs):
@@ -152,9 +154,13 @@ class JournalEvents:
             observed = {**_observed(one), "row": message.row, "bound": message.bound}
             self._tell(ADMISSION, one, str(message.update), args, observed)
             return
-        assert isinstance(kept.data, Update)
-        observed = {**_observed(kept), "bound": kept.data.binding}
-        self._tell(ADMISSION, kept, kept.subject, {**dict(_members(kept.message)), **args}, observed)
+        self._kept(kept, args)
+
+    def _kept(self, one: Decided, delivery: dict[str, object]) -> None:
+        row = one.data
+        assert isinstance(row, Update)
+        args = {**dict(_members(one.message)), "kind": row.kind, **delivery}
+        self._tell(ADMISSION, one, one.subject, args, {**_observed(one), "bound": row.binding})
 
     def _tell(self, module: str, one: Decided, row: str, args: dict[str, object], observed: dict[str, object]) -> None:
         action = ACTIONS.get(type(one.message))

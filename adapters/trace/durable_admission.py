@@ -64,15 +64,16 @@ class DurableAdmissions(Instance[State]):
     def gathered(cls, group: Sequence[Event], events: Sequence[Event]) -> list[Event]:
         number = group[0].resource
         found = shared(events)
-        moved = [_moved(cls.module, event, number) for event in found.receipts.get(number, ())]
-        mine = in_order([*group, *moved])
-        numbers = [event.number for event in mine if event.number]
+        mine = (event for event in found.receipts.get(number, ()) if event.action in RECEIPTS)
+        moved = [_moved(cls.module, event, number) for event in mine]
+        whole_life = in_order([*group, *moved])
+        numbers = [event.number for event in whole_life if event.number]
         if not numbers:
-            return mine
+            return whole_life
         # How it stood before the first of them, and how it moved until the last.
         first = max(bisect_left(found.moves, min(numbers)) - 1, 0)
         last = bisect_right(found.moves, max(numbers))
-        return [*mine, *(_fence(event) for event in found.fence[first:last])]
+        return [*whole_life, *(_fence(event) for event in found.fence[first:last])]
 
     def process_of(self, event: Event) -> str:
         return event.process

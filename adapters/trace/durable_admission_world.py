@@ -215,7 +215,9 @@ class Admissions(DurableAdmission):
         """What is inserted when it is admitted: nothing, if it was before. None where that is refused."""
         i, row = self.number, state.update[self.number]
         known = next((d for d in of(state, i) if d.b == said.binding), None)
-        body = self.bodies.setdefault(said.body, len(self.bodies) + 1)
+        # Where nothing is said of the delivery, it is as it was.
+        silent = known is not None and not said.body
+        body = known.body if known is not None and silent else self.bodies.setdefault(said.body, len(self.bodies) + 1)
         message = there.Admit(
             delivery=said.delivery or "",
             kind=said.kind,

@@ -182,7 +182,7 @@ class Instance(ABC, Generic[S]):
     """Whether events of a transaction after another one's entry are wrong by themselves."""
     counts_itself: ClassVar[bool] = False
     """Whether the numbers of its transactions are its own, and not those that the recording gives out (`order`): then
-    `at` and `t` of an event say nothing of its place."""
+    `gathered` says where an event without one has its place, as its `at`."""
 
     def __init__(self, world: World[S], title: str) -> None:
         self.world = world

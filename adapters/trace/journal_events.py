@@ -1,8 +1,9 @@
 """What the two modules of the journal have in common as traces (`DurableAdmission`, `QueueHandoff`).
 
-Every event of theirs but `Effect` is a transaction of the journal, and its number is that of the decision which the
-same transaction wrote (`tenure.adapters.journal.events`): one total order, of all processes, that no clock is asked
-for. An `Effect` stands between its node's events before and after it.
+Every event of theirs but `Effect` and `Acked` is a transaction of the journal, and its number is that of the decision
+which the same transaction wrote (`tenure.adapters.journal.events`): one total order, of all processes, that no clock is
+asked for. An `Effect` stands between its node's events before and after it; an `Acked` as well, and behind the
+acceptance that it tells of.
 
 A recording is split by row, an instance of the twin for each update and for each receipt. That loses nothing: a
 transaction reads and writes one update with its deliveries and receipts, and besides them only what all of the file
@@ -39,8 +40,10 @@ def lost(event: Event) -> bool:
 
 def in_order(events: Sequence[Event]) -> list[Event]:
     """The events, those of each node as they happened: as they were recorded, and what was lost where its number has
-    its place. An execution, which has no number, stands behind its start, if that was lost."""
+    its place. What has no number stands behind what it rests on, as its `at`: an execution behind its start, if that
+    was lost, and a copy that is dropped behind the acceptance of its offer."""
     started = {(e.node, e.tenure): e.number for e in events if e.action == "Start" and lost(e)}
+    accepted = {e.args.get("handoff"): e.number for e in events if e.action == "Accept"}
     reached: defaultdict[str, int] = defaultdict(int)
     keyed: list[tuple[int, int, int, Event]] = []
     for event in sorted(events, key=lambda e: (e.file, e.seq)):
@@ -48,10 +51,19 @@ def in_order(events: Sequence[Event]) -> list[Event]:
         if not lost(event):
             place = max(place, reached[event.node])
             if not event.number:
-                place = max(place, started.get((event.node, event.tenure), 0))
+                rests = accepted.get(event.args.get("handoff")) if event.action == "Acked" else None
+                place = max(place, rests or started.get((event.node, event.tenure), 0))
+                event = _placed(event, place)
             reached[event.node] = place
         keyed.append((place, len(keyed) if event.number else len(events), len(keyed), event))
     return [event for _, _, _, event in sorted(keyed, key=lambda one: one[:3])]
+
+
+def _placed(event: Event, at: int) -> Event:
+    return Event(
+        event.file, event.line, event.module, event.action, event.node, event.seq, 0, at, event.args, event.observed,
+        event.tenure,
+    )  # fmt: skip
 
 
 class Shared:

@@ -90,7 +90,8 @@ def merge(events: Sequence[Event], instance: Instance[Any]) -> Merged:
         for event in queue:
             pinned = instance.pinned(event)
             if instance.counts_itself:
-                place, rank = event.number, FIRST if instance.enters(event) else INSIDE
+                place = event.number or event.at
+                rank = FIRST if instance.enters(event) else INSIDE if event.number else BESIDE
             elif event.number:
                 place = max(event.number, event.at) if pinned else event.number
                 rank = FIRST if instance.enters(event) and event.at <= event.number else INSIDE if pinned else BESIDE

@@ -1,8 +1,9 @@
 """The twin `QueueHandoff` instantiated from a trace: one receipt, and everybody who has had to do with it.
 
-A node is ``PROCESS/INSTANCE@RECEIPT``; `tenure.adapters.journal.events` says what its events are. All of them are
-transactions, so that they have one order, and none is missing between two (`journal_events`). What the trace shows is
-the row; what its owners have in their memory follows from what they do (`queue_handoff_world`). By which right pending
+A node is ``PROCESS/INSTANCE@RECEIPT``; `tenure.adapters.journal.events` says what its events are. All of them but
+`Acked` (`tenure.adapters.handoff.events`) are transactions, so that they have one order, and none is missing between
+two (`journal_events`). What the trace shows is the row; what its owners have in their memory follows from what they do
+(`queue_handoff_world`), and that a donor drops its copy only of what was accepted is seen. By which right pending
 work is taken, and that a process is dead, are believed as the transaction says them; but nobody does anything after
 somebody had proof of his death.
 
@@ -17,7 +18,7 @@ from typing import ClassVar, Final
 from tenure.adapters.trace.instance import NOT_SAID, Args, Binding, Hidden, Instance, Label
 from tenure.adapters.trace.journal_events import in_order, lost, text, text_or_none, texts, whole
 from tenure.adapters.trace.lines import BadTrace, Event
-from tenure.adapters.trace.queue_handoff_world import Handoffs, Said
+from tenure.adapters.trace.queue_handoff_world import Dropped, Handoffs, Said
 from tenure.machines import receipt_messages as right
 from tenure.machines.receipt_messages import Holder, Party
 from tenure.models.queue_handoff_state import Row, State
@@ -93,7 +94,10 @@ class QueueHandoffs(Instance[State]):
         whose = self.here.process_of(instance) if process is None else process
         return Holder(instance, whose, 0, self._number(acquisition), self._number(handoff) or None)
 
-    def _message(self, event: Event) -> right.Happening:
+    def _message(self, event: Event) -> right.Happening | Dropped:
+        if event.action == "Acked":
+            mine = None if event.tenure is None else str(event.tenure)
+            return Dropped(self._number(mine), self._number(text(event, "handoff")))
         action = event.action
         if action in BY_OWNER:
             return BY_OWNER[action](self._holder(event, "by"))

@@ -25,6 +25,7 @@ from tenure.models.queue_handoff_state import (
     NOBODY,
     NONE,
     NOTHING,
+    RECEIPT_ID,
     Config,
     Copy,
     Row,
@@ -37,10 +38,18 @@ from tenure.models.world import Action, FrozenMap, taken
 
 
 @attrs.frozen(cache_hash=True)
+class Dropped:
+    """A donor drops its copy of `acquisition`: it was answered that `handoff` was accepted."""
+
+    acquisition: int
+    handoff: int
+
+
+@attrs.frozen(cache_hash=True)
 class Said:
     """What an event says of the step. `partly`: of the row's owner only the instance is said."""
 
-    message: right.Happening
+    message: right.Happening | Dropped
     partly: bool = False
 
 
@@ -73,6 +82,7 @@ class Handoffs(QueueHandoff):
             Action("Freeze", self._freezing),
             Action("Accept", self._accepting_it),
             Action("Cancel", self._withdrawing),
+            Action("Acked", self._dropping),
             Action("Start", self._starting),
             Action("Complete", self._ending),
             Action("Fail", self._ending),
@@ -98,6 +108,7 @@ class Handoffs(QueueHandoff):
     def _decides(self, state: State, said: Said) -> Decided | None:
         """What the row's machine decides; None where it refuses."""
         receipt, message = self._receipt(state.row), said.message
+        assert not isinstance(message, Dropped)
         owner = receipt.owner
         if said.partly and owner is not None:
             if isinstance(message, right.Accept) and owner.instance == message.donor.instance:
@@ -209,6 +220,17 @@ class Handoffs(QueueHandoff):
         kept = self._gives(p, attrs.evolve(copy, phase=waits_no_more.phase), give.Cancelled())
         if kept is not None:
             yield self._after(state, done, {p: Copy(kept.phase, copy.acq, copy.by)})
+
+    def _dropping(self, state: State, p: str, said: Said) -> Iterable[State]:
+        """It is the recipient's, as he says, who has accepted it before."""
+        assert isinstance(said.message, Dropped)
+        copy = self._copy(state, p, ("awaiting",), said.message.acquisition)
+        if copy is None or copy.h != said.message.handoff or state.row.owner.acq == copy.acq:
+            return
+        answer = give.Acked(RECEIPT_ID, Holder(copy.to, copy.to, 0, 0, copy.h))
+        done = self._gives(p, copy, answer)
+        if done is not None and done.phase == "gone":
+            yield attrs.evolve(state, node=state.node.set(p, self._gone(p, copy)))
 
     # -- the owner is gone, or a person asks --------------------------------------------------------------------------
 

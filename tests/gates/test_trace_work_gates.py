@@ -69,6 +69,11 @@ def accepted_without_an_offer(events: list[Event]) -> None:
     del events[find(events, "Freeze", 2)]
 
 
+def dropped_without_an_acceptance(events: list[Event]) -> None:
+    gone = find(events, "Accept", 2)
+    del events[gone]
+
+
 def accepted_by_whom_it_was_not_offered_to(events: list[Event]) -> None:
     offer = events[find(events, "Freeze", 2)]
     offer.args = {**offer.args, "recipient": ["somebody", "another process"]}
@@ -159,6 +164,7 @@ DOCTORS: dict[Callable[[list[Event]], None], tuple[str, str, tuple[str, ...]]] =
     executed_under_what_was_given_away: (ADMISSION, "Effect", ()),
     never_executed: (ADMISSION, "Complete", ("0 effects",)),
     accepted_without_an_offer: (HANDOFF, "Accept", ("recipient_is_me",)),
+    dropped_without_an_acceptance: (HANDOFF, "Acked", ("offered to 103",)),
     accepted_by_whom_it_was_not_offered_to: (HANDOFF, "Accept", ("recipient_is_me",)),
     completed_without_a_start: (HANDOFF, "Complete", ("in phase queued complete has no row",)),
     completed_without_a_receipt: (HANDOFF, "Complete", ("in phase pending complete has no row",)),

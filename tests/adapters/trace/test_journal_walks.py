@@ -254,3 +254,21 @@ def test_the_walks_do_everything(tmp_path: Path) -> None:
     handoff = "Take Freeze Accept Cancel Start Complete Fail Doubt EndSession Recover Reclaim Retry Discard"
     assert {action for module, action in seen if module == "DurableAdmission"} == set(admission.split())
     assert {action for module, action in seen if module == "QueueHandoff"} == set(handoff.split())
+
+
+def test_kept_by_the_binding_that_has_it(tmp_path: Path) -> None:
+    """A follower's answer was lost, twice, and it leads by now: what it keeps it had, and nothing is inserted."""
+    room = RecordedRoom(tmp_path)
+    with room.open() as journal:
+        journal.raise_fence(1, "i0")
+        journal.end_first_start(1, "i0")
+        journal.append([incoming(1)], 1, "i0")
+        journal.forward(1, 1, "B", "i0")
+        for _ in range(2):
+            journal.admit(arrival(1), "B", "i1")
+        journal.failed(1, 1, "transport-failed", "i0")
+        journal.raise_fence(2, "i1")
+        journal.keep(1, 2, "B", "i1")
+    assert [event.action for event in room.recorder.events][-3:] == ["Unanswered", "Retry", "Keep"]
+    for verdict in (explained(room.recorder), explained(read([room.path]))):
+        assert verdict, str(verdict)

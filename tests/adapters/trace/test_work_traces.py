@@ -41,7 +41,8 @@ def test_the_recording_is_explained(tmp_path: Path) -> None:
     assert {part.title for part in verdict.parts} >= {f"DurableAdmission of {n}" for n in range(1, 6)}
     seen = {(event.module, event.action) for event in work()}
     assert {
-        ("QueueHandoff", a) for a in ("Take", "Freeze", "Accept", "Start", "Complete", "Fail", "Recover", "Retry")
+        ("QueueHandoff", a)
+        for a in ("Take", "Freeze", "Accept", "Acked", "Start", "Complete", "Fail", "Recover", "Retry")
     } <= seen
     assert {("DurableAdmission", a) for a in ("Journal", "Forward", "HearForward", "HearAck", "Keep", "Effect")} <= seen
 
