@@ -6,7 +6,8 @@ import os
 from collections.abc import Mapping
 
 from tenure.adapters.trace.check import Verdict, check
-from tenure.adapters.trace.lines import Event, Trace, read
+from tenure.adapters.trace.journal_rows import read
+from tenure.adapters.trace.lines import Event, Trace
 from tenure.adapters.trace.recorder import TraceRecorder
 from tenure.adapters.trace.search import Limits
 
@@ -58,21 +59,18 @@ Source = MemoryRecorder | Trace | str | os.PathLike[str]
 
 
 def explained(*sources: Source, limits: Limits | None = None) -> Verdict:
-    """Check files, directories, recorders and traces together. Raises `BadTrace` (see `lines.read`)."""
-    events: list[Event] = []
-    files: list[str] = []
-    torn = 0
+    """Check files, directories, recorders and traces together; a journal among the files adds what was decided and not
+    recorded. Raises `BadTrace` (see `lines.read`), and `JournalError` for a journal that cannot be read."""
+    paths = [source for source in sources if not isinstance(source, MemoryRecorder | Trace)]
+    traces = [read(paths)] if paths else []
     for source in sources:
         if isinstance(source, MemoryRecorder):
-            trace = Trace(list(source.events))
+            traces.append(Trace(list(source.events)))
         elif isinstance(source, Trace):
-            trace = source
-        else:
-            trace = read([source])
-        events += trace.events
-        files += trace.files
-        torn += trace.torn
-    return check(Trace(events, torn, files), limits)
+            traces.append(source)
+    events = [event for trace in traces for event in trace.events]
+    files = [name for trace in traces for name in trace.files]
+    return check(Trace(events, sum(trace.torn for trace in traces), files), limits)
 
 
 def assert_explained(*sources: Source, limits: Limits | None = None) -> Verdict:
