@@ -74,6 +74,16 @@ async def updates(self, held):
 worker.Worker._one = begins
 """,
     ),
+    "what is confirmed is not all journaled": (
+        "DurableAdmission",
+        """
+from tenure.adapters.work.journaling import JournalInbox
+record = JournalInbox.record
+async def some(self, updates, *, skipped):
+    return await record(self, updates[1:] if len(updates) > 1 else updates, skipped=skipped)
+JournalInbox.record = some
+""",
+    ),
     "some transactions are not recorded": (
         "QueueHandoff",
         """
@@ -122,6 +132,16 @@ def test_the_same_runs_unchanged_are_explained(tmp_path: Path) -> None:
         assert not (tmp_path / str(number)).exists()
     for module in WORK:
         assert whole(results, module, len(results))["verdict"] == Verdict.PASS.value
+
+
+def test_runs_in_which_nothing_moved_are_not_enough() -> None:
+    """Not for the module whose question that is."""
+    base = {"number": 0, "kind": "work, kill", "seconds": 1, "kills": 1, "stops": 1, "effects": 1, "moves": 0}
+    run = base | {"problems": {}, "limits": {}, "events": dict.fromkeys(WORK, 5)}
+    handoff, admission = (whole([run], module, 1) for module in ("QueueHandoff", "DurableAdmission"))
+    assert handoff["verdict"] == Verdict.FAIL.value
+    assert "nothing moved" in str(handoff["message"])
+    assert admission["verdict"] == Verdict.PASS.value
 
 
 def test_runs_without_the_module_are_not_counted() -> None:
