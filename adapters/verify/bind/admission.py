@@ -36,7 +36,7 @@ from tenure.adapters.verify.bind.bound import Bound
 from tenure.adapters.verify.bind.calls import Answer, Call, Got
 from tenure.adapters.verify.bind.controlled import ControlledPorts
 from tenure.adapters.verify.bind.disk import Contents, Disks, identities
-from tenure.adapters.verify.bind.journal_ports import READS, Facts, Journals, Op
+from tenure.adapters.verify.bind.journal_ports import Facts, Journals, Op
 from tenure.adapters.verify.bind.learner import Program
 from tenure.adapters.verify.bind.replay import Replay
 from tenure.machines.admission_identity import delivery_id
@@ -313,9 +313,7 @@ class AdmissionBinding(Binding[State]):
             yield ("arrive",), attrs.evolve(around, up=up), int(beside)
             return
         if seen.op is not None:
-            dead = frozenset(party(q).process for q, up in around.up if up == "dead")
-            facts = Facts(dead, self._fresh(around, p, seen))
-            for outcome in self.journals.outcomes(around.content, seen.op, facts, True):
+            for outcome in self.journals.outcomes(around.content, seen.op, self._facts(around, seen), True):
                 yield ("op", outcome.answer), attrs.evolve(around, content=outcome.content), int(outcome.fault)
         elif seen.timers and known.poll == NOTHING and not seen.asks:
             yield ("time",), around, 0
@@ -359,13 +357,12 @@ class AdmissionBinding(Binding[State]):
         if any(k.poll != NOTHING for q, k in around.known if q != p and around.is_up(q) == "yes"):
             yield ("conflict",), around, 0
 
-    def _fresh(self, around: Around, p: str, seen: Seen) -> int:
-        """The least identity of those that `p` draws from which neither the journal nor `p` refers to."""
+    def _facts(self, around: Around, seen: Seen) -> Facts:
+        """Who is dead; and the least identities to which neither the journal nor this process refers. (What others
+        have in mind is in the journal, or is nobody's.)"""
         used = self.journals.identities(around.content) | identities((repr(seen),))
-        number = 1 + self.setting.processes.index(p)
-        while number in used:
-            number += len(self.setting.processes)
-        return number
+        dead = frozenset(party(q).process for q, up in around.up if up == "dead")
+        return Facts(dead, 1 + max(used, default=0))
 
     def _settle(self, around: Around, p: str, told: Told) -> Around:
         """What has come of a step."""
@@ -524,7 +521,12 @@ class AdmissionBinding(Binding[State]):
         if call.name == "told":
             return True
         (seen,) = call.args
-        return isinstance(seen, Seen) and seen.op is not None and seen.op.method in READS
+        assert isinstance(seen, Seen)
+        around = world.extra
+        assert isinstance(around, Around)
+        if around.was is not None or seen.op is None:
+            return False
+        return self.journals.idle(around.content, seen.op, self._facts(around, seen))
 
     def settled(self, call: Call) -> bool:
         return True
@@ -701,18 +703,18 @@ BOUND: Final[Mapping[str, Bound]] = {
     "forward": _bound(2_800, _twice(_FORWARD)),
     "channel": _bound(600, _CHANNEL),
     "own": _bound(400, _OWN),
-    "work": _bound(1_800, _WORKS),
+    "work": _bound(900, _WORKS),
     "poison": _bound(350, _POISON),
-    "leaders": _bound(2_000, _LEADERS),
-    "polls": _bound(1, attrs.evolve(_POLL, last=2), thorough=True),
+    "leaders": _bound(1_700, _LEADERS),
+    "polls": _bound(7_500, attrs.evolve(_POLL, last=2), thorough=True),
     "firsts": _bound(10_000, _FIRST, thorough=True),
     "forwards": _bound(10_000, _twice(_FORWARD, 3), thorough=True),
-    "pair": _bound(1, attrs.evolve(_FORWARD, last=2), thorough=True),
-    "channels": _bound(1, _twice(_CHANNEL), thorough=True),
+    "pair": _bound(1_500, attrs.evolve(_FORWARD, last=2), thorough=True),
+    "channels": _bound(4_000, _twice(_CHANNEL), thorough=True),
     "owns": _bound(1_000, _twice(_OWN), thorough=True),
-    "works": _bound(6_000, _twice(_WORKS), thorough=True),
-    "queue": _bound(1, attrs.evolve(_WORKS, last=2), thorough=True),
-    "successors": _bound(15_000, _twice(_LEADERS), thorough=True),
-    "all": _bound(1, Setting(_AB, Parts(forwards=True, works=True), frozenset(), _AB), thorough=True),
+    "works": _bound(3_000, _twice(_WORKS), thorough=True),
+    "queue": _bound(3_000, attrs.evolve(_WORKS, last=2), thorough=True),
+    "successors": _bound(14_000, _twice(_LEADERS), thorough=True),
+    "all": _bound(1_000, Setting(_AB, Parts(forwards=True, works=True), frozenset(), budget=0), thorough=True),
 }
 """What the manifest names for the stage `bind`."""

@@ -450,7 +450,7 @@ class Desk:
         """What is to be compared, and everything that the next step depends on."""
         waits = tuple(i for i, (_, future) in self.sending.items() if not future.done())
         rest = (
-            self.journal.asked,
+            self.journal.queue,
             self.poll is not None,
             tuple(sorted(self.heard.items())),
             self.loop.positions(),

@@ -60,6 +60,10 @@ READS: Final = frozenset(
 """Operations that write nothing. What is only read is read at once; others come in before or after."""
 
 
+LOOKS: Final = frozenset({"recover_all", "reclaim", "take_some", "serve", "resume"})
+"""Operations that are made again and again. One that finds nothing now is made now: later it is made again."""
+
+
 @attrs.frozen(cache_hash=True)
 class Replied:
     """A call of the database, as it was answered: rows, or the code of a fault."""
@@ -138,6 +142,8 @@ class _Database:
 
     def __init__(self, connection: sqlite3.Connection, log: Sequence[Replied], fault: _Fault | None) -> None:
         self.made: list[Replied] = []
+        self.before: tuple[Replied, ...] = ()
+        """All that was made before the next transaction."""
         self.names: list[str] = []
         self.committed = False
         self._connection = connection
@@ -179,6 +185,7 @@ class _Database:
     def _enter(self, sql: str) -> None:
         if len(self.made) >= len(self._log):
             if self._begun:
+                self.before = self.before or tuple(self.made)
                 raise Beyond
             self._begun = True
 
@@ -273,6 +280,15 @@ class Journals:
             found = self._known[key] = tuple(dict.fromkeys(self._all(content, op, facts, faults)))
         return found
 
+    def idle(self, content: int, op: Op, facts: Facts) -> bool:
+        """Whether the operation changes nothing, as things are, and need not be interleaved with others."""
+        if op.method in READS:
+            return True
+        if op.method not in LOOKS or op.log:
+            return False
+        first = self.outcomes(content, op, facts, True)[0]
+        return first.content == content and isinstance(first.answer, Answered) and first.answer.value in ((), None)
+
     def _all(self, content: int, op: Op, facts: Facts, faults: bool) -> Iterator[Outcome]:
         names, outcome = self._run(content, op, facts, None)
         yield outcome
@@ -297,7 +313,7 @@ class Journals:
             value = getattr(journal, op.method)(*op.args, **dict(op.options))
             answer = Answered(attrs.astuple(value) if isinstance(value, Meta) else value)
         except Beyond:
-            answer = attrs.evolve(op, log=tuple(port.made))
+            answer = attrs.evolve(op, log=port.before)
         except TenureError as error:
             answer = Failed(type(error).__name__)
         if self._connection.in_transaction:  # its process rolls it back when it opens, or begins, again
@@ -392,6 +408,7 @@ class Journaled(JournalError):
 
 @attrs.define
 class _Waiting:
+    caller: str
     op: Op
     future: asyncio.Future[Answered | Failed]
 
@@ -415,15 +432,22 @@ class StillJournal:
         """All that was asked for and is not answered."""
         return tuple(one.op for one in self._waiting)
 
+    @property
+    def queue(self) -> tuple[tuple[str, Op], ...]:
+        """The same, with who asks."""
+        return tuple((one.caller, one.op) for one in self._waiting)
+
     async def call(self, work: Callable[[Any], T]) -> T:
         """As there: cancelled, this leaves at once, and `work` is done all the same."""
-        running = asyncio.ensure_future(self._done(work))
+        asking = asyncio.current_task()
+        caller = "" if asking is None else str(getattr(asking.get_coro(), "__qualname__", ""))
+        running = asyncio.ensure_future(self._done(work, caller))
         heard(running)
         return await asyncio.shield(running)
 
-    async def _done(self, work: Callable[[Any], T]) -> T:
+    async def _done(self, work: Callable[[Any], T], caller: str) -> T:
         replies: list[Answered | Failed] = []
-        place = _Waiting(Op(""), self._loop.create_future())
+        place = _Waiting(caller, Op(""), self._loop.create_future())
         self._waiting.append(place)
         try:
             while True:
