@@ -98,7 +98,7 @@ _FIRST: Final = (
         at_ms INTEGER NOT NULL, kind TEXT NOT NULL, subject TEXT NOT NULL, detail TEXT NOT NULL)""",
     "CREATE INDEX evidence_by_subject ON evidence (kind, subject)",
     """CREATE TABLE decisions (
-        seq INTEGER PRIMARY KEY,
+        seq INTEGER PRIMARY KEY AUTOINCREMENT,
         at_ms INTEGER NOT NULL,
         subject TEXT NOT NULL, nth INTEGER NOT NULL,
         action TEXT NOT NULL, party TEXT, tenure TEXT,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+
 import pytest
 
 from tenure.adapters.journal.errors import JournalError
@@ -49,6 +51,17 @@ def test_a_refusal_is_told_once(room: Room) -> None:
     taken(journal, receipt)
     journal.take(receipt, YOU)
     assert size + 3 == len(journal.life(receipt))
+
+
+def test_a_number_is_no_other_decisions_when_the_newest_are_forgotten(room: Room) -> None:
+    """Fresh: what was recorded under a number is never somebody else's."""
+    journal = room.started(5)
+    highest = max(decision.seq for decision in journal.life("5"))
+    with sqlite3.connect(room.path) as past_the_journal:
+        past_the_journal.execute("DELETE FROM decisions")
+    past_the_journal.close()
+    journal.forward(5, EPOCH, "C", "i1")
+    assert [decision.seq for decision in journal.life("5")] == [highest + 1]
 
 
 def test_of_one_subject_the_first_and_the_last_are_kept(room: Room) -> None:
