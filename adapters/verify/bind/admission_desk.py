@@ -22,7 +22,8 @@ from tenure.adapters.fleet.asking import NoAck
 from tenure.adapters.fleet.leader.requests import Route
 from tenure.adapters.journal.identity import BotIdentity
 from tenure.adapters.verify.bind.controlled import WALL_MS
-from tenure.adapters.verify.bind.journal_ports import Answered, Failed, Op, StillJournal, timed_loop
+from tenure.adapters.verify.bind.journal_ports import Answered, Failed, Op
+from tenure.adapters.verify.bind.still_journal import StillJournal, timed_loop
 from tenure.adapters.work.forwarding import Forwarder, Outcome, Outgoing
 from tenure.adapters.work.intake import Intake
 from tenure.adapters.work.items import Item, Items

@@ -11,7 +11,7 @@ here something is read in between (`Told.owes`). What is sent then has to be tha
 that is drawn here (`queue_handoff_state.fresh`). A look of a worker that finds nothing is made at once, but where
 `Setting.looks` says otherwise.
 
-Some steps here are several there, each a path of the twin (`_paths`): what may not begin is looked up at once; what a
+Some steps here are several there, each a path of the twin (`paths`): what may not begin is looked up at once; what a
 worker has found is published. What the twin has not, and is added here (`Twin`, `found_and_given_back`): a recipient
 that cannot read its journal refuses what it is offered (its answer is marked); a worker takes what its own process has
 offered, when the recipient has accepted it and given it back, and the donor does not know yet; and it finds what is
@@ -20,178 +20,52 @@ given back at this moment, and has a copy then that it may not begin.
 
 from __future__ import annotations
 
-import types
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Final
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
+from typing import Any, Final
 
 import attrs
 
-from tenure.adapters.bus.messages import acks
-from tenure.adapters.bus.messages.envelopes import Ack, Registration
-from tenure.adapters.bus.messages.envelopes_handoff import FollowerOfferQueueHandoff, LeaderOfferQueueHandoff
-from tenure.adapters.errors import TenureError
-from tenure.adapters.fleet.agreement import our_protocol
-from tenure.adapters.fleet.leader.requests import Route
-from tenure.adapters.fleet.leader.routing_steps import Live
-from tenure.adapters.handoff.relay import Relay
-from tenure.adapters.journal.capacity import Limits
 from tenure.adapters.journal.deliveries import Arrival
 from tenure.adapters.journal.journal import Journal
 from tenure.adapters.journal.updates import Incoming
-from tenure.adapters.verify.bind.binding import Binding, Move, Participant, World
+from tenure.adapters.verify.bind.binding import Participant, World
 from tenure.adapters.verify.bind.bound import Bound
 from tenure.adapters.verify.bind.calls import Answer, Call, Got
 from tenure.adapters.verify.bind.controlled import ControlledPorts
-from tenure.adapters.verify.bind.disk import Contents, Disks, identity
+from tenure.adapters.verify.bind.disk import Disks
 from tenure.adapters.verify.bind.handoff_desk import (
     BINDINGS,
     EPOCHS,
     PIDS,
-    TIMES,
-    UNREAD,
     Desk,
     Known,
-    Letter,
     Names,
     Seen,
     Told,
     party,
     update,
 )
-from tenure.adapters.verify.bind.journal_ports import LOOKS, Answered, Facts, Journals, Op
+from tenure.adapters.verify.bind.handoff_moves import HandoffMoves
+from tenure.adapters.verify.bind.handoff_twin import Setting, paths
+from tenure.adapters.verify.bind.handoff_world import Around
+from tenure.adapters.verify.bind.journal_ports import LOOKS, Answered, Facts, Op
 from tenure.adapters.verify.bind.learner import Program
 from tenure.adapters.verify.bind.replay import Replay
 from tenure.adapters.work.worker import AHEAD
 from tenure.machines.admission_identity import delivery_id
-from tenure.machines.follower_messages import Binding as Place
-from tenure.machines.receipt_messages import Taken
-from tenure.machines.routes_messages import Entry
-from tenure.models.queue_handoff import QueueHandoff
 from tenure.models.queue_handoff_state import (
-    BARE,
-    NO_OFFER,
-    NOBODY,
-    NONE,
-    NOTHING,
-    Config,
-    Copy,
-    Msg,
-    Open,
-    Owner,
-    Row,
     State,
-    answer,
     call,
     fresh,
-    here,
 )
-from tenure.models.world import Action, FrozenMap
-
-KIND: Final = "leader.forwardMessage"
-_CAUSES: Final = "move crash check lose repeat late unknown unreadable reregister person poison"
-CAUSES: Final = frozenset(_CAUSES.split())
-"""Every fault that may happen here may happen in the twin; how many there are is bounded here."""
 
 
-@attrs.frozen
-class Setting:
-    """One configuration. `causes`: what may befall the nodes; `moves`: how often an item may be offered; `budget`: how
-    often something befalls them, and how many calls of a database fail, together."""
-
-    nodes: tuple[str, ...] = ("a", "b")
-    causes: frozenset[str] = frozenset()
-    moves: int = 1
-    budget: int = 1
-    limit: int = 1
-    looks: bool = False
-    """A worker may look at any moment of an acceptance, and not only where it finds something."""
-
-
-@attrs.frozen(cache_hash=True)
-class Around:
-    """What nodes share, and what is known of each. `letters`: what is really on the wire of what is on its way to the
-    twin; `calls`: the last offer of each node; `was`: as it was before a step of which is not told yet what has come
-    of it."""
-
-    content: int
-    known: tuple[tuple[str, Known], ...]
-    generations: tuple[tuple[str, int], ...]
-    dead: frozenset[str] = frozenset()
-    net: frozenset[Msg] = frozenset()
-    letters: frozenset[tuple[Msg, Letter]] = frozenset()
-    calls: tuple[tuple[str, tuple[Msg, Letter]], ...] = ()
-    ran: int = 0
-    late: int = 0
-    moved: int = 0
-    told: Msg | None = None
-    """The answer that is heard now."""
-    keeps: bool = False
-    """An offer that is given up stays on its way."""
-    was: Around | None = None
-
-    def of(self, p: str) -> Known:
-        """What is known of a node."""
-        return dict(self.known)[p]
-
-    def knows(self, p: str, known: Known) -> Around:
-        """The same, with this known."""
-        return attrs.evolve(self, known=tuple((q, known if q == p else k) for q, k in self.known))
-
-    def generation(self, p: str) -> str:
-        """Of a node's registration."""
-        return f"{p}{dict(self.generations)[p]}"
-
-    def carrying(self, net: frozenset[Msg], *more: tuple[Msg, Letter]) -> Around:
-        """The same, with this on its way."""
-        letters = frozenset((m, letter) for m, letter in (*self.letters, *more) if m in net)
-        return attrs.evolve(self, net=net, letters=letters)
-
-
-class Twin(QueueHandoff):
-    """The twin, whose faults cost nothing: how many there are is bounded where they happen."""
-
-    def _spend(self, state: State, cause: str) -> State | None:
-        return state if cause in self.config.causes else None
-
-    def actions(self) -> tuple[Action[State], ...]:
-        nodes = tuple((p,) for p in self.config.nodes)
-        more = Action("RefuseUnread", self._refuse_unread, nodes), Action("TakeBeside", self._take_beside, nodes)
-        return (*super().actions(), *more)
-
-    def _take_beside(self, state: State, p: str) -> Iterable[State]:
-        """Its recipient has given it back, and a worker takes it while its donor still waits for what comes of that."""
-        copy = state.node[p]
-        done = self._taken(state, p) if copy.phase in ("awaiting", "cancelling", "looking", "staged") else None
-        if done is not None and here(state, p) and isinstance(done.outputs[0], Taken):
-            yield self._put(state, p, copy, done)
-
-    def _refuse_unread(self, state: State, r: str) -> Iterable[State]:
-        """Whose journal cannot be read takes nothing."""
-        for m in state.net if here(state, r) else ():
-            if m.kind == "offer" and m.to == r:
-                said = {attrs.evolve(k, acq=UNREAD) for k in answer(state, m.sender, r, m.h, 0)}
-                yield attrs.evolve(state, net=(state.net - {m}) | said)
-
-
-class HandoffBinding(Binding[State]):
+class HandoffBinding(HandoffMoves):
     """The nodes of one configuration."""
 
-    module: ClassVar[str] = "QueueHandoff"
-    at_rest: ClassVar[Hashable] = ("told",)
-    at_end: ClassVar[Hashable] = None
-    constants: ClassVar[tuple[type, ...]] = (Desk, Setting, QueueHandoff)
-
     def __init__(self, setting: Setting, off: Collection[str] = ()) -> None:
-        self.setting = setting
-        self.budget = setting.budget
-        self.model = Twin(Config(setting.nodes, CAUSES, 1, setting.limit), off)
-        self.twin = self.model
-        self.journals = Journals(Limits(attempts=setting.limit, grace_ms=0))
-        self.handoffs: Names = {}
+        super().__init__(setting, off)
         self.participants = tuple(Participant(p, PIDS[p], self._program(p)) for p in setting.nodes)
-        self.names = {PIDS[p]: p for p in setting.nodes}
-        self.images: dict[Around, State] = {}
-        self.states: dict[State, State] = {}
 
     def _program(self, name: str) -> Program:
         handoffs: list[Names] = [self.handoffs]
@@ -208,11 +82,6 @@ class HandoffBinding(Binding[State]):
                 desk.loop.abandon()
 
         return program
-
-    # -- the world ----------------------------------------------------------------------------------------------------
-
-    def contents(self) -> Contents:
-        return {}
 
     @staticmethod
     def _journal(journal: Journal) -> None:
@@ -312,160 +181,6 @@ class HandoffBinding(Binding[State]):
             if any(m.kind == "offer" for m in mine):
                 yield ("unanswered",), attrs.evolve(around, keeps=True), 1
 
-    def _settle(self, around: Around, p: str, told: Told) -> Around:
-        """What has come of a step."""
-        was = around.was or around
-        row, past = self._row(around), self._row(was)
-        before, now = self._copy(past, p, around.of(p)), self._copy(row, p, told.known)
-        net = around.net
-        more: list[tuple[Msg, Letter]] = []
-        if told.took is not None:
-            net -= {told.took}
-        if before.phase == "awaiting" and now.phase != "awaiting":
-            gone = call(self._image(was), p)
-            net -= {m for m in gone if not (around.keeps and m.kind == "offer")}
-        if now.phase == "awaiting" and before.phase != "awaiting":
-            net |= {Msg("ask", p, now.to, now.h, now.acq, now.by)}
-        calls = around.calls
-        if told.sent is not None:
-            m = self._marked(around, told.sent[0])
-            more.append((m, told.sent[1]))
-            net |= {m}
-            calls = (*(c for c in calls if c[0] != p), (p, (m, told.sent[1])))
-        denies = told.known.denies
-        if denies is not None and before.phase == "accepted" and now.phase in BARE and self._waits(around, denies):
-            net |= {denies}
-        if told.owes is not None and self._waits(around, told.owes):
-            net |= {told.owes}
-        if told.reply is not None and self._waits(around, told.reply[0]):
-            net |= {told.reply[0]}
-            more.append(told.reply)
-        ran = around.ran
-        if now.phase == "executing" and before.phase != "executing":
-            ran = min(2, ran + 1)
-        if before.phase == "executing" and now.phase != "executing" and row.state in ("pending", "failed"):
-            ran -= int(past.state == "started")
-        late = around.late
-        if past.owner != NOBODY and past.owner.node in around.dead and row.owner == NOBODY:
-            late = past.owner.acq
-        after = attrs.evolve(around, calls=calls, ran=ran, late=late, told=None, keeps=False, was=None)
-        known = told.known
-        if told.runs and now.phase != "executing":
-            known = attrs.evolve(known, copy=attrs.evolve(told.known.copy, phase="executing"))  # which it may not
-        if around.told is not None and around.told.by != 0 and now.phase == "cancelling":
-            known = attrs.evolve(known, copy=attrs.evolve(now, phase="deaf"))  # to the twin no answer came
-        return after.carrying(net, *more).knows(p, known)
-
-    def _waits(self, around: Around, m: Msg) -> bool:
-        """Whether somebody waits for that answer."""
-        copy = around.of(m.to).copy
-        return m.to not in around.dead and (copy.phase, copy.h) == ("awaiting", m.h)
-
-    @staticmethod
-    def _marked(around: Around, m: Msg) -> Msg:
-        """The request, as it stands to the registrations of now."""
-        known = next((k for k in around.net if attrs.evolve(k, d=True, r=True) == m), m)
-        return known
-
-    # -- what befalls them --------------------------------------------------------------------------------------------
-
-    def moves(self, world: World, left: int) -> Iterable[Move]:
-        around, causes = world.extra, self.setting.causes
-        assert isinstance(around, Around)
-        if around.was is not None:
-            return
-        hearing = {k.hears for _, k in around.known}
-        owing = {k.owing for _, k in around.known}
-
-        def move(label: str, after: Around, cost: int, *twin: tuple[str, tuple[Hashable, ...]]) -> Move:
-            return Move(label, attrs.evolve(world, extra=after), cost, twin=twin)
-
-        for m, letter in around.letters:
-            if m.kind == "ask":
-                assert isinstance(letter, FollowerOfferQueueHandoff)
-                yield self._relays(world, around, m, letter)
-            if "lose" in causes and m not in hearing | owing:
-                yield move(f"{m} is lost", around.carrying(around.net - {m}), 1, ("Lose", ()))
-        for p, known in around.known:
-            if p in around.dead:
-                continue
-            sent = dict(around.calls).get(p)
-            if "repeat" in causes and known.copy.phase == "awaiting" and known.calls and sent is not None:
-                m = Msg("ask", p, known.copy.to, known.copy.h, known.copy.acq, known.copy.by)
-                if m not in around.net and sent[0] == m and self._current(around, sent[1]):
-                    yield move(f"{p} repeats its offer", around.carrying(around.net | {m}, sent), 1, ("Repeat", (p,)))
-            if "reregister" in causes:
-                yield from self._registers(world, around, p, hearing)
-            if "crash" in causes:
-                yield self._crashes(world, around, p)
-        if "person" in causes:
-            yield from self._persons(world, around)
-
-    @staticmethod
-    def _current(around: Around, letter: Letter) -> bool:
-        """Whether it names the registrations of now."""
-        assert isinstance(letter, FollowerOfferQueueHandoff)
-        donor, to = letter.instance_id, letter.recipient_instance_id
-        named = letter.registration_generation, letter.recipient_registration_generation
-        return named == (around.generation(donor), around.generation(to))
-
-    def _relays(self, world: World, around: Around, m: Msg, letter: FollowerOfferQueueHandoff) -> Move:
-        """The leader passes it on, or refuses."""
-        passed = relayed(around, letter)
-        rest = around.net - {m}
-        twin: tuple[tuple[str, tuple[Hashable, ...]], ...]
-        if isinstance(passed, Ack):
-            said = Msg("ack", m.to, m.sender, m.h, 0, 0)
-            after = (
-                around.carrying(rest | {said}, (said, passed)) if self._waits(around, said) else around.carrying(rest)
-            )
-            twin = (("RelayRefuses", (m.to,)),)
-        else:
-            by = 0 if passed.donor_handoff_id is None else self.handoffs[passed.donor_handoff_id]
-            to, acq = passed.recipient_instance_id, identity(passed.donor_acquisition_id)
-            on = Msg("offer", passed.donor_instance_id, to, m.h, acq, by, m.d, m.r)
-            after = around.carrying(rest | {on}, (on, passed))
-            twin = (("Relay", (m.to,)),)
-        return Move(f"the leader relays {m}", attrs.evolve(world, extra=after), 0, twin=twin)
-
-    @staticmethod
-    def _registers(world: World, around: Around, p: str, hearing: Collection[Msg | None]) -> Iterator[Move]:
-        def marked(m: Msg) -> Msg:
-            return attrs.evolve(m, d=m.d and m.sender != p, r=m.r and m.to != p) if m.kind in ("ask", "offer") else m
-
-        net = frozenset(map(marked, around.net))
-        if {m for m, _ in around.letters} != around.net or any(k.copy.phase == "offering" for _, k in around.known):
-            return  # for which registration something goes is not said yet
-        if net == around.net or any(m is not None and marked(m) != m for m in hearing):
-            return
-        letters = tuple((marked(m), letter) for m, letter in around.letters)
-        numbers = tuple((q, n + int(q == p)) for q, n in around.generations)
-        after = attrs.evolve(around, generations=numbers).carrying(net, *letters)
-        twin = (("Reregister", (p,)),)
-        yield Move(f"{p} registers again", attrs.evolve(world, extra=after), 1, twin=twin)
-
-    def _crashes(self, world: World, around: Around, p: str) -> Move:
-        net = frozenset(m for m in around.net if not (m.to == p and m.kind in ("offer", "ack")))
-        after = attrs.evolve(around.knows(p, Known()).carrying(net), dead=around.dead | {p})
-        changed = attrs.evolve(world, extra=after).with_process(PIDS[p], False, 1)
-        return Move(f"{p} dies", changed, 1, ends=frozenset({PIDS[p]}), twin=self.crash(PIDS[p]))
-
-    def _persons(self, world: World, around: Around) -> Iterator[Move]:
-        (receipt,) = self.journals.rows(around.content, "receipts")
-        for name, method in (("Retry", "retry"), ("Discard", "discard")):
-            op = Op(method, (receipt["receipt_id"], "ann"))
-            content = self.journals.outcomes(around.content, op, Facts(), False)[0].content
-            if content != around.content:
-                ran = 0 if name == "Retry" else around.ran
-                after = attrs.evolve(around, content=content, ran=ran)
-                yield Move(f"a person: {op}", attrs.evolve(world, extra=after), 1, twin=((name, ()),))
-
-    def crash(self, pid: int) -> tuple[tuple[str, tuple[Hashable, ...]], ...]:
-        return (("Crash", (self.names[pid],)),)
-
-    def faults(self, call: Call) -> tuple[()]:
-        return ()
-
     def private(self, call: Call, observed: Hashable, world: World, left: int) -> bool:
         if call.name == "told":
             return True
@@ -479,149 +194,12 @@ class HandoffBinding(Binding[State]):
             return False
         return self.journals.idle(around.content, seen.op, self._facts(around))
 
-    def settled(self, call: Call) -> bool:
-        return True
-
-    # -- comparing ----------------------------------------------------------------------------------------------------
-
     def actions(self, participant: str) -> tuple[tuple[str, Callable[..., Iterable[State]], tuple[Any, ...]], ...]:
         """Its own, and the paths."""
-        return (*super().actions(participant), *((f.__name__, f, (participant,)) for f in self._paths()))
-
-    def _paths(self) -> tuple[Callable[..., Iterable[State]], ...]:
-        by_name = {a.name: a.body for a in self.model.actions()}
-
-        def looks_at_once(state: State, p: str) -> Iterable[State]:
-            """What may not begin is looked up at once."""
-            for s in by_name["StartRefused"](state, p):
-                yield from by_name["Look"](s, p)
-
-        def finds_it_again(state: State, p: str) -> Iterable[State]:
-            """It drops its copy of what was taken beside it, and finds that."""
-            for name in ("Look", "AcceptRefused", "Acked"):
-                for s in by_name[name](state, p):
-                    if s.node[p] == NOTHING and s.row.owner.node == p and s.row.state == "queued":
-                        found = attrs.evolve(s, node=s.node.set(p, Copy("rebuilding")))
-                        yield found
-                        yield from by_name["Rebuild"](found, p)
-
-        def published_at_once(state: State, p: str) -> Iterable[State]:
-            """Its worker has found what it asks for again."""
-            for s in by_name["Accept"](state, p):
-                yield from by_name["Publish"](s, p)
-
-        def found_and_given_back(state: State, p: str) -> Iterable[State]:
-            """Its worker has found what is given back at this moment, and may not begin it."""
-            copy = state.node[p]
-            for s in by_name["CheckFails"](state, p):
-                yield attrs.evolve(s, node=s.node.set(p, Copy("holding", copy.acq, copy.by)))
-
-        return looks_at_once, finds_it_again, published_at_once, found_and_given_back
-
-    def observe(self, frames: Sequence[types.FrameType]) -> Hashable:
-        return self.at_rest
-
-    def phase_in(self, state: State, participant: str) -> str:
-        return "told"
-
-    def agrees(self, state: State, participant: str, observed: Hashable) -> bool:
-        return True
-
-    def spent(self, state: State, left: int) -> bool:
-        return True
-
-    def shared_in(self, state: State) -> Hashable:
-        return state
-
-    def shared(self, disks: Disks, world: World) -> Hashable:
-        around = world.extra
-        assert isinstance(around, Around)
-        return self._image(around.was or around)
-
-    def _row(self, around: Around) -> Row:
-        """The receipt's row, in the twin's words."""
-        (r,) = self.journals.rows(around.content, "receipts")
-        owner, offer = NOBODY, NO_OFFER
-        if r["owner_acquisition"] is not None:
-            owner = Owner(r["owner_instance"], identity(r["owner_acquisition"]), self._number(r["owner_handoff"]))
-        if r["offer_handoff"] is not None:
-            offer = Open(self._number(r["offer_handoff"]), r["offer_instance"])
-        attempts = min(r["attempts"], self.setting.limit)
-        return Row(r["phase"], owner, offer, r["fallen_instance"] or NONE, attempts)
-
-    def _number(self, handoff: str | None) -> int:
-        return 0 if handoff is None else self.handoffs[handoff]
-
-    def _image(self, around: Around) -> State:
-        """What is there, in the twin's words."""
-        found = self.images.get(around)
-        if found is None:
-            row = self._row(around)
-            node = {p: NOTHING if p in around.dead else self._copy(row, p, k) for p, k in around.known}
-            up = frozenset(self.setting.nodes) - around.dead
-            found = State(row, FrozenMap(node), up, around.net, around.ran, around.late, 1)
-            self.images[around] = found
-        return found
-
-    @staticmethod
-    def _copy(row: Row, p: str, known: Known) -> Copy:
-        """Who has nothing, and owns it, does not know that yet; nor does who has given it up, and asks for that
-        again."""
-        copy = known.copy
-        mine = (row.owner.node, row.owner.acq) == (p, copy.acq)
-        if known.gives_up and not mine:
-            copy = NOTHING
-        lost = copy == NOTHING and row.owner.node == p and row.state in ("queued", "started")
-        return Copy("rebuilding") if lost else copy
+        return (*super().actions(participant), *((f.__name__, f, (participant,)) for f in paths(self.model)))
 
 
-class _Leader:
-    """The leader, as a relay needs it: the registrations of now."""
-
-    epoch = 9
-    protocol = our_protocol()
-
-    def __init__(self, around: Around) -> None:
-        self.around = around
-        self.passed: LeaderOfferQueueHandoff | None = None
-
-    def routes(self) -> tuple[Route, ...]:
-        """Of everybody who lives: it has seen that the others do not."""
-        return tuple(self.route(p) for p, _ in self.around.known if p not in self.around.dead)
-
-    def route(self, p: str) -> Route:
-        """Of one registration."""
-        registration = Registration(instance_id=p, connected_at_ms=0, protocol=self.protocol)
-        entry = Entry(p, self.around.generation(p), BINDINGS[p], "", Place(None, None, None), 0)
-        return Route(entry, Live(registration, 0))
-
-    async def forward(self, to: str, generation: str, work: LeaderOfferQueueHandoff, *, timeout_ms: float) -> Ack:
-        """It is sent; what is answered is another step."""
-        assert (to, generation) == (work.recipient_instance_id, work.recipient_registration_generation)
-        self.passed = work
-        return Ack(request_id="", ok=True)
-
-    instance_id = "leader"
-
-
-def relayed(around: Around, offer: FollowerOfferQueueHandoff) -> LeaderOfferQueueHandoff | Ack:
-    """What the leader sends on, or how it refuses."""
-    leader: Any = _Leader(around)
-    route = leader.route(offer.instance_id)  # that of a donor that has died since, it has still
-
-    async def nobody(work: LeaderOfferQueueHandoff) -> Any:
-        raise TenureError("it is offered to nobody here")
-
-    relay = Relay(leader, leader, TIMES, nobody)
-    try:
-        relay.pass_on(offer, route, TIMES.handoff_timeout_ms).send(None)
-    except StopIteration:
-        pass
-    except TenureError as error:
-        return acks.refused(offer, str(error))
-    assert leader.passed is not None, "it was sent or refused"
-    found: LeaderOfferQueueHandoff = leader.passed
-    return found
+KIND: Final = "leader.forwardMessage"
 
 
 def _causes(text: str) -> frozenset[str]:
@@ -633,7 +211,11 @@ def _bound(least: int, setting: Setting, thorough: bool = False) -> Bound:
 
 
 _CRASH: Final = Setting(causes=_causes("crash person"))
+
+
 _WIRE: Final = Setting(causes=_causes("lose repeat late reregister"))
+
+
 _ABC: Final = ("a", "b", "c")
 
 

@@ -30,7 +30,8 @@ from tenure.adapters.handoff.way import FleetWay
 from tenure.adapters.testing.memory import BOOT
 from tenure.adapters.verify.bind.controlled import WALL_MS
 from tenure.adapters.verify.bind.disk import identity
-from tenure.adapters.verify.bind.journal_ports import KEY, Answered, Failed, Op, StillJournal, timed_loop
+from tenure.adapters.verify.bind.journal_ports import KEY, Answered, Failed, Op
+from tenure.adapters.verify.bind.still_journal import StillJournal, timed_loop
 from tenure.adapters.work.items import Held, Item, Items
 from tenure.adapters.work.journaling import JournalReceipts
 from tenure.adapters.work.worker import Worker
