@@ -27,8 +27,9 @@ import attrs
 from tenure.adapters.journal.deliveries import Arrival
 from tenure.adapters.journal.journal import Journal
 from tenure.adapters.journal.updates import Incoming
-from tenure.adapters.verify.bind.admission_desk import Desk, Known, Parts, Seen, Told, party, update
+from tenure.adapters.verify.bind.admission_desk import Desk
 from tenure.adapters.verify.bind.admission_moves import AdmissionMoves
+from tenure.adapters.verify.bind.admission_seen import Known, Parts, Seen, Told, party, update
 from tenure.adapters.verify.bind.admission_twin import Setting, paths
 from tenure.adapters.verify.bind.admission_world import PIDS, Around
 from tenure.adapters.verify.bind.binding import Participant, World

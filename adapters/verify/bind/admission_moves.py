@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable, Iterator
 
 import attrs
 
-from tenure.adapters.verify.bind.admission_desk import Known
+from tenure.adapters.verify.bind.admission_seen import Known
 from tenure.adapters.verify.bind.admission_world import PIDS, AdmissionWorld, Around
 from tenure.adapters.verify.bind.binding import Move, World
 from tenure.adapters.verify.bind.journal_ports import Facts, Op

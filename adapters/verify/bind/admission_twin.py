@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import attrs
 
-from tenure.adapters.verify.bind.admission_desk import Parts
+from tenure.adapters.verify.bind.admission_seen import Parts
 from tenure.models.durable_admission import DurableAdmission
 from tenure.models.durable_admission_state import (
     IDLE,

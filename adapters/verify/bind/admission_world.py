@@ -9,7 +9,8 @@ from typing import Any, ClassVar, Final
 import attrs
 
 from tenure.adapters.journal.capacity import Limits
-from tenure.adapters.verify.bind.admission_desk import Desk, Known, Told, party, update
+from tenure.adapters.verify.bind.admission_desk import Desk
+from tenure.adapters.verify.bind.admission_seen import Known, Told, party, update
 from tenure.adapters.verify.bind.admission_twin import Setting, Twin
 from tenure.adapters.verify.bind.binding import World
 from tenure.adapters.verify.bind.disk import Disks

@@ -33,19 +33,9 @@ from tenure.adapters.verify.bind.bound import Bound
 from tenure.adapters.verify.bind.calls import Answer, Call, Got
 from tenure.adapters.verify.bind.controlled import ControlledPorts
 from tenure.adapters.verify.bind.disk import Disks
-from tenure.adapters.verify.bind.handoff_desk import (
-    BINDINGS,
-    EPOCHS,
-    PIDS,
-    Desk,
-    Known,
-    Names,
-    Seen,
-    Told,
-    party,
-    update,
-)
+from tenure.adapters.verify.bind.handoff_desk import Desk
 from tenure.adapters.verify.bind.handoff_moves import HandoffMoves
+from tenure.adapters.verify.bind.handoff_seen import BINDINGS, EPOCHS, PIDS, Known, Names, Seen, Told, party, update
 from tenure.adapters.verify.bind.handoff_twin import Setting, paths
 from tenure.adapters.verify.bind.handoff_world import Around
 from tenure.adapters.verify.bind.journal_ports import LOOKS, Answered, Facts, Op

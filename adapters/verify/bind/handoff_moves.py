@@ -17,13 +17,8 @@ from tenure.adapters.fleet.leader.routing_steps import Live
 from tenure.adapters.handoff.relay import Relay
 from tenure.adapters.verify.bind.binding import Move, World
 from tenure.adapters.verify.bind.disk import identity
-from tenure.adapters.verify.bind.handoff_desk import (
-    BINDINGS,
-    PIDS,
-    TIMES,
-    Known,
-    Letter,
-)
+from tenure.adapters.verify.bind.handoff_desk import TIMES
+from tenure.adapters.verify.bind.handoff_seen import BINDINGS, PIDS, Known, Letter
 from tenure.adapters.verify.bind.handoff_world import Around, HandoffWorld
 from tenure.adapters.verify.bind.journal_ports import Facts, Op
 from tenure.machines.follower_messages import Binding as Place

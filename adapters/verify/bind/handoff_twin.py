@@ -10,9 +10,7 @@ from typing import Final
 
 import attrs
 
-from tenure.adapters.verify.bind.handoff_desk import (
-    UNREAD,
-)
+from tenure.adapters.verify.bind.handoff_seen import UNREAD
 from tenure.machines.receipt_messages import Taken
 from tenure.models.queue_handoff import QueueHandoff
 from tenure.models.queue_handoff_state import (

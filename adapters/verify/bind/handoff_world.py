@@ -10,14 +10,8 @@ import attrs
 from tenure.adapters.journal.capacity import Limits
 from tenure.adapters.verify.bind.binding import World
 from tenure.adapters.verify.bind.disk import Disks, identity
-from tenure.adapters.verify.bind.handoff_desk import (
-    PIDS,
-    Desk,
-    Known,
-    Letter,
-    Names,
-    Told,
-)
+from tenure.adapters.verify.bind.handoff_desk import Desk
+from tenure.adapters.verify.bind.handoff_seen import PIDS, Known, Letter, Names, Told
 from tenure.adapters.verify.bind.handoff_twin import CAUSES, Setting, Twin
 from tenure.adapters.verify.bind.journal_ports import Journals
 from tenure.adapters.verify.bind.whole import WholeBinding
