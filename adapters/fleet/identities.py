@@ -22,6 +22,7 @@ _MAC: Final = re.compile(r"([1-9][0-9]{0,9}):start:([0-9a-f]{16})")
 _OWN: Final = re.compile(
     r"(?:profile:[^:]+:)?manual:[1-9][0-9]{0,9}:(?:start|generation):.+:([1-9][0-9]{0,9}:start:[0-9]{1,20})", re.DOTALL
 )
+_SHARED: Final = re.compile(r"(?:profile:[^:]+:)?manual:([1-9][0-9]{0,9}:start:[0-9]{1,20})")
 _FALLBACK: Final = re.compile(r"([1-9][0-9]{0,9}):generation:(.+)", re.DOTALL)
 
 
@@ -102,6 +103,13 @@ def own_profile_key(owner_id: str, own_birth_id: str, profile: str | None = None
 def only_process(key: str) -> str | None:
     """The birth id of the only process that can ever have a key, where it is an `own_profile_key`; else None."""
     found = _OWN.fullmatch(key)
+    return None if found is None else found[1]
+
+
+def parent_process(key: str) -> str | None:
+    """The birth id of the process whose children have a key, where it is a `manual_profile_key`; else None, also where
+    nothing can prove that process's death."""
+    found = _SHARED.fullmatch(key)
     return None if found is None else found[1]
 
 

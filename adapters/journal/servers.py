@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tenure.adapters.fleet.identities import only_process
+from tenure.adapters.fleet.identities import only_process, parent_process
 from tenure.adapters.journal.rows import SERVER_COLUMNS, ServerRow, server_row, text
 from tenure.adapters.journal.transaction import Transaction
 from tenure.machines.chart import Refused, step
@@ -68,11 +68,18 @@ def expect(transaction: Transaction, binding: str, by: Party) -> None:
 
 
 def abandoned(transaction: Transaction) -> tuple[str, ...]:
-    """The bindings that nobody will ever serve again: their key is that of one process, which is proven dead."""
+    """The bindings that nobody will ever serve again: who served last is proven dead, and the key is that of this one
+    process, or of the children of one that is proven dead as well."""
     found: list[str] = []
     for row in servers(transaction):
-        only, process = only_process(row.binding), row.party.process
-        if only is not None and process.partition("@")[0] == only and transaction.liveness.evidence(process) == "dead":
+        process, parent = row.party.process, parent_process(row.binding)
+        birth, _, place = process.partition("@")
+        needed = [process]
+        if parent is not None:
+            needed.append(f"{parent}@{place}")
+        elif only_process(row.binding) != birth:
+            continue
+        if all(transaction.liveness.evidence(name) == "dead" for name in needed):
             found.append(row.binding)
     return tuple(found)
 

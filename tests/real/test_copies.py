@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import attrs
+import pytest
 
 from tenure.adapters.testing.history import Execution
 from tests.real.campaigns import Campaign, campaign_in
@@ -113,3 +114,32 @@ def test_a_copy_of_any_moment_agrees_with_what_was_promised(tmp_path: Path) -> N
         assert result.faults == ()
         assert result.executed + result.interrupted == campaign.pushed
         assert result.interrupted <= campaign.harm.ends
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_others_go_on_with_a_copy(tmp_path: Path, seed: int) -> None:
+    """All are killed while they stand still, and the copy is put in the place of the directory: for others, in other
+    terminals. What had begun is interrupted, and everything else is executed, once, by those or by these."""
+    with campaign_in(tmp_path, seed) as campaign:
+        campaign.open(3)
+        for _ in range(4):
+            campaign.say(*campaign.some(15))
+            campaign.move(6)
+            over = time.monotonic() + campaign.chance.uniform(0.0, 0.4)
+            while time.monotonic() < over:
+                time.sleep(0.001)
+        for terminal in campaign.terminals:
+            terminal.stop()
+        copy = tmp_path / "copy"
+        shutil.copytree(campaign.directory, copy, symlinks=True, ignore=no_sockets)
+        for terminal in campaign.terminals:
+            terminal.close()
+        shutil.rmtree(campaign.directory)
+        copy.rename(campaign.directory)
+        campaign.terminals.clear()
+        campaign.open(3)
+        result = campaign.result()
+        print(f"\n{result}")
+        assert result.faults == ()
+        assert result.executed + result.interrupted == 60
+        assert result.interrupted <= 3

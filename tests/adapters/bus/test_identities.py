@@ -20,6 +20,7 @@ from tenure.adapters.fleet.identities import (
     new_secret,
     only_process,
     own_profile_key,
+    parent_process,
     parse_birth_id,
     same_secret,
 )
@@ -83,6 +84,9 @@ def test_profile_keys() -> None:
         for profile in (None, "work"):
             assert only_process(own_profile_key(owner, "8:start:2", profile)) == "8:start:2"
             assert only_process(manual_profile_key(owner, profile)) is None
+    assert parent_process(manual_profile_key("77:start:1", "work")) == "77:start:1"
+    assert parent_process(manual_profile_key("77:generation:77:5")) is None
+    assert parent_process(own_profile_key("77:start:1", "8:start:2")) is None
     assert only_process(own_profile_key("77:start:1", "8:generation:8:5")) is None  # nothing proves that death
     assert only_process(leader_profile_key("/manual:77:start:1:8:start:2")) is None
     assert "profile:work:cwd:/home/u" == leader_profile_key("/home/u", "work")

@@ -209,7 +209,8 @@ def test_a_vacancy_needs_a_death_and_time(room: Room) -> None:
 
 
 def test_a_binding_is_abandoned_when_the_only_process_that_can_have_it_is_dead(room: Room) -> None:
-    """Another binding may be served again, whoever has died there; and whoever has not served it yet is expected."""
+    """Another binding may be served again, whoever has died there, unless its terminal is closed; and whoever has not
+    served it yet is expected."""
     journal = room.started(5)
     mine, theirs = "8:start:2@b/1", "9:start:3@b/1"
     journal.serve("manual:7:start:1", Party("8:1", mine, 1))
@@ -227,6 +228,10 @@ def test_a_binding_is_abandoned_when_the_only_process_that_can_have_it_is_dead(r
     assert ("manual:7:start:1:8:start:2",) == journal.abandoned()
     assert journal.unserve("manual:7:start:1:8:start:2", Party("8:1", mine, 1))
     assert ("manual:7:start:1:8:start:2",) == journal.abandoned()
+    room.lives.dead.add("7:start:1@b/1")
+    assert ("manual:7:start:1", "manual:7:start:1:8:start:2") == journal.abandoned()
+    room.lives.dead.remove(mine)  # nobody's terminal is needed by who is there
+    assert () == journal.abandoned()
 
 
 def test_who_served_long_ago_is_forgotten(room: Room) -> None:
