@@ -75,6 +75,31 @@ def test_a_journal_that_fails_is_asked_again(tmp_path: Path, call: str) -> None:
     run(story())
 
 
+def test_what_a_worker_has_begun_is_not_given_back(tmp_path: Path) -> None:
+    """The worker finds the item by itself, and begins it, while its recipient cannot read the row: it is accepted."""
+
+    async def story() -> None:
+        async with Town(tmp_path) as town:
+            lead, other, receipt = await pair(town)
+            gate = asyncio.Event()
+            other.journal.faults["look"] = [Fault(before=JournalBusy("j", "busy"), gate=gate)]
+            passing = asyncio.ensure_future(lead.handoff.reconcile())
+            await until(lambda: other.journal.waiting)
+            await other.takes()
+            held = other.items.begin()
+            assert held is not None
+            await other.do(lambda journal: journal.start(receipt, held.holder))
+            gate.set()
+            await passing
+            assert "started" == (await other.row(receipt)).phase
+            assert "release" not in other.journal.calls
+            assert [] == lead.holds_now
+            await other.do(lambda journal: journal.complete(receipt, held.holder))
+            assert "done" == (await lead.row(receipt)).phase
+
+    run(story())
+
+
 def test_F12_a_registration_that_ends_before_the_acceptance_is_none(tmp_path: Path) -> None:
     """The offer was admitted under it; by the time that the journal would be asked another one is held."""
 
