@@ -15,7 +15,7 @@ from tenure.adapters.awaiting import to_its_end
 from tenure.adapters.bus.messages.envelopes import Ack, Forward
 from tenure.adapters.errors import TenureError
 from tenure.adapters.fleet.asking import NoAck
-from tenure.adapters.fleet.identities import RequestIds, parse_birth_id
+from tenure.adapters.fleet.identities import RequestIds, only_process
 from tenure.adapters.fleet.member import Member
 from tenure.adapters.fleet.threads.provisioning import ProvisionRequest
 from tenure.adapters.journal.ownership import About
@@ -81,11 +81,10 @@ class LeadersWork:
         )
 
     async def remember(self, target: Target, request: ProvisionRequest) -> None:
-        """That thread is the binding's; told before anybody else is. And who is about to have it is written down, if
-        nobody had it before: if he dies before he serves, nobody waits for him."""
-        birth, here = parse_birth_id(request.process_birth), self._me.process.partition("@")[2]
-        provable = birth is not None and birth.ticks is not None
-        expected = Party(request.instance, f"{request.process_birth}@{here}") if provable else None
+        """That thread is the binding's; told before anybody else is. Of a key that only one process can have, one of
+        ours, it is written down which one that is: if it dies before it serves, nobody waits for it."""
+        only, here = only_process(request.key), self._me.process.partition("@")[2]
+        expected = None if only is None else Party(request.instance, f"{only}@{here}")
         await self._journal.call(lambda j: j.remember(About(thread_of(target)), request.key, expected))
 
     async def run(self, epoch: int) -> None:
