@@ -7,6 +7,7 @@ database that the leader and all followers share (DESIGN 10; bus.md c, d).
 | `operating` | how an operation goes: a refusal is an answer, and is told in the decisions |
 | `at_leader`, `at_instance`, `looked_at` | the methods of `Journal`, by who uses them |
 | `threaded` | the same for asyncio, in a thread of its own |
+| `bodies` | the one form in which two bodies of an update are compared |
 | `updates` | operations of the leader: append, forward, wait, settle |
 | `deliveries` | the operation of an instance: admit |
 | `receipts` | operations of an owner: take, offer, accept, start, complete; and of who finds it dead |

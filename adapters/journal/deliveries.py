@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import Final
 
 import attrs
 
 from tenure.adapters.errors import TenureError
 from tenure.adapters.journal import receipts
+from tenure.adapters.journal.bodies import body_digest
 from tenure.adapters.journal.capacity import size_of
 from tenure.adapters.journal.decisions import decide
 from tenure.adapters.journal.rows import (
@@ -42,7 +42,7 @@ class Arrival:
     """A delivery as a leader sends it. `delivery` is the id that the leader says, `kind` that of its envelope.
 
     `raw`: the update as JSON text, without its position in a batch; `position`: that position, as JSON text. Of two
-    arrivals of one delivery only `raw` is compared, as text (I16)."""
+    arrivals of one delivery only `raw` is compared, in its normal form (I16; `tenure.adapters.journal.bodies`)."""
 
     delivery: str
     kind: str
@@ -96,7 +96,7 @@ def admit(
     meta, limits = transaction.meta, transaction.limits
     row = find(transaction, arrival.delivery)
     update = source or find_update(transaction, arrival.update)
-    digest = hashlib.sha256(arrival.raw.encode("utf-8", "surrogatepass")).hexdigest()
+    digest = body_digest(arrival.raw, arrival.kind)
     message = Admit(
         arrival.delivery,
         arrival.kind,

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Final
 
 import attrs
 
 from tenure.adapters.errors import TenureError
+from tenure.adapters.journal.bodies import same_body
 from tenure.adapters.journal.capacity import size_of
 from tenure.adapters.journal.decisions import decide
 from tenure.adapters.journal.deliveries import LIVE, Admitted, Arrival, admit, find_update
@@ -165,18 +165,6 @@ def _append_one(transaction: Transaction, incoming: Incoming, epoch: int, by: st
     else:
         meta.updates += 1
         meta.update_bytes += size_of(raw)
-
-
-def same_body(left: str, right: str) -> bool:
-    """Whether two JSON texts are one value: an object knows no order."""
-    return left == right or _canonical(left) == _canonical(right)
-
-
-def _canonical(text: str) -> str:
-    try:
-        return json.dumps(json.loads(text), sort_keys=True)
-    except (ValueError, RecursionError):
-        return text
 
 
 # -- the fence and the first start ------------------------------------------------------------------------------------

@@ -22,13 +22,14 @@ from tenure.adapters.files.lease import Held, LeaseRuntime
 from tenure.adapters.files.timings import DEFAULT
 from tenure.adapters.fleet.threads.projection import look as look_at_projection
 from tenure.adapters.fleet.threads.views import foreign_followers
+from tenure.adapters.journal.bodies import same_body
 from tenure.adapters.journal.capacity import size_of
 from tenure.adapters.journal.foreign import amount, evidence, follower_of, inboxes
 from tenure.adapters.journal.foreign_inbox import Entry, Inbox, SnapshotMissing, read_inbox, segments_of
 from tenure.adapters.journal.identity import BotIdentity, same_bot
 from tenure.adapters.journal.journal import Journal, journal_path
 from tenure.adapters.journal.moves import evidence_of
-from tenure.adapters.journal.updates import Appended, Conflict, Incoming, NoRoom, same_body
+from tenure.adapters.journal.updates import Appended, Conflict, Incoming, NoRoom
 from tenure.adapters.looking.journal_look import look, there
 from tenure.adapters.looking.quarantine import Moved, Quarantine
 from tenure.adapters.ports import Ports

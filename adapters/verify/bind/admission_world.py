@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection, Hashable, Mapping
 from typing import Any, ClassVar, Final
 
 import attrs
 
+from tenure.adapters.journal.bodies import body_digest
 from tenure.adapters.journal.capacity import Limits
 from tenure.adapters.verify.bind.admission_desk import Desk
 from tenure.adapters.verify.bind.admission_seen import Known, Told, party, update
@@ -225,7 +225,7 @@ class AdmissionWorld(WholeBinding[State]):
     def _work(self, d: dict[str, Any], receipt: dict[str, Any] | None, known: Mapping[str, Known]) -> Work:
         i, b = d["update_id"], d["binding"]
         g = int(d["delivery_id"] != id_of(b, i, 0))
-        body = 1 if d["digest"] == hashlib.sha256(update(i, self.setting.target).text.encode()).hexdigest() else 2
+        body = 1 if d["digest"] == body_digest(update(i, self.setting.target).text, d["kind"]) else 2
         if receipt is None:
             return Work(i, b, g, b, body, d["phase"], "absent")
         owner = next((p for p in PIDS if party(p).process == receipt["owner_process"]), NO)

@@ -7,11 +7,11 @@ written anew, the plain way.
 from __future__ import annotations
 
 import copy
-import hashlib
 from collections.abc import Callable
 
 import attrs
 
+from tenure.adapters.journal.bodies import body_digest
 from tenure.machines import delivery as dm
 from tenure.machines import forwarding_messages as fm
 from tenure.machines import receipt_messages as rm
@@ -189,7 +189,7 @@ class Model:
         if row is None and source is not None:
             row, bound = ("live" if source.phase in LIVE else "over"), source.data.binding
         known = self.deliveries.get(delivery)
-        digest = hashlib.sha256(raw.encode()).hexdigest()
+        digest = body_digest(raw, kind)
         message = dm.Admit(delivery, kind, binding, update, digest, row or "none", bound, update <= self.passed, True)
         phase = "absent" if known is None else known.phase
         taken = step(DELIVERY, phase, Delivery(mine, "" if known is None else known.digest), message)
