@@ -71,7 +71,7 @@ class Recipient:
         self._serves = serves
         self._current = current
         self._taking: dict[str, asyncio.Future[Staged]] = {}
-        """By receipt: what is under way."""
+        """By receipt: what is under way. Whatever has ended is not among it: who finds something waits for it."""
         self._closed = asyncio.Event()
 
     async def accept(self, offer: LeaderOfferQueueHandoff) -> Staged:
@@ -80,11 +80,9 @@ class Recipient:
         Cancelled, what was begun goes on."""
         receipt = receipt_in(offer.payload)
         while (under_way := self._taking.get(receipt.receipt_id)) is not None:
-            with suppress(TenureError):
-                await asyncio.shield(under_way)
+            await asyncio.wait([under_way])
         taking = self._taking[receipt.receipt_id] = asyncio.ensure_future(self._take(offer, receipt))
         heard(taking)
-        taking.add_done_callback(lambda _: self._taking.pop(receipt.receipt_id, None))
         try:
             staged = await asyncio.shield(taking)
         except TenureError:
@@ -102,6 +100,12 @@ class Recipient:
     # -- one offer ----------------------------------------------------------------------------------------------------
 
     async def _take(self, offer: LeaderOfferQueueHandoff, receipt: AdmissionReceipt) -> Staged:
+        try:
+            return await self._taken(offer, receipt)
+        finally:  # before whoever waits for it, or comes in this turn of the loop, looks again
+            del self._taking[receipt.receipt_id]
+
+    async def _taken(self, offer: LeaderOfferQueueHandoff, receipt: AdmissionReceipt) -> Staged:
         me = self._party()
         here = receipt.journal_binding_key == await self._journal.key()
         handoff = handoff_id(

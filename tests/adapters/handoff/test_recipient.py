@@ -4,20 +4,44 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 
 import attrs
 import pytest
 
-from tenure.adapters.bus.messages.envelopes_handoff import LeaderOfferQueueHandoff
+from tenure.adapters.bus.messages.envelopes_handoff import LeaderOfferQueueHandoff, Staged
 from tenure.adapters.bus.messages.wire import parse
 from tenure.adapters.errors import TenureError
 from tenure.adapters.journal.errors import JournalBusy, OutcomeUnknown
+from tenure.adapters.journal.rows import ReceiptRow
 from tenure.adapters.ports import Killed
 from tests.adapters.fleet.fleet_room import run, until
 from tests.adapters.handoff.handoff_room import Fault
 from tests.adapters.handoff.test_matrix import OFFER, owner_of, pair, settled_once
 from tests.adapters.handoff.town import FAST, Town
+
+SPIN_S = 5.0
+
+
+@contextmanager
+def turning(seconds: float = SPIN_S) -> Iterator[None]:
+    """A loop that does not turn for so long is interrupted: nothing that runs on it could do that."""
+
+    def stuck(number: int, frame: FrameType | None) -> None:
+        where = "" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
+        raise AssertionError(f"the event loop stands still at {where}")
+
+    before = signal.signal(signal.SIGALRM, stuck)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def test_an_acceptance_goes_on_without_its_request(tmp_path: Path) -> None:
@@ -232,6 +256,42 @@ def test_an_offer_under_way_is_answered_by_what_comes_of_it(tmp_path: Path) -> N
             assert not (await second)["ok"]
             assert ([], []) == (lead.holds_now, other.holds_now)
             assert "pending" == (await lead.row(receipt)).phase
+
+    run(story())
+
+
+@pytest.mark.parametrize("waiting", [1, 2])
+def test_who_asks_in_the_turn_in_which_the_first_is_answered_gets_the_same_answer(tmp_path: Path, waiting: int) -> None:
+    """Its work has ended, and nobody has been told yet: whoever comes then, or has waited, waits for nothing that is
+    over."""
+
+    async def story() -> None:
+        async with Town(tmp_path, attrs.evolve(FAST, handoff_timeout_ms=100)) as town:
+            lead, other, receipt = await pair(town)
+            other.between.fates[OFFER] = ["lose"]
+            gate = asyncio.Event()
+            lead.journal.faults["cancel"] = [Fault(gate=gate)]
+            passing = asyncio.ensure_future(lead.handoff.reconcile())
+            await until(lambda: lead.journal.waiting)
+            offer = parse(json.dumps(other.between.seen[0]).encode())
+            assert isinstance(offer, LeaderOfferQueueHandoff)
+            inner, looks, more = other.journal.look, [], list[asyncio.Future[Staged]]()
+
+            async def look(receipt_id: str) -> ReceiptRow | None:
+                row = await inner(receipt_id)
+                looks.append(receipt_id)
+                if len(looks) == 2:  # of the answer: the last thing that the first one waits for
+                    more.extend(asyncio.ensure_future(other.handoff.accept(offer)) for _ in range(waiting))
+                return row
+
+            other.journal.look = look  # type: ignore[method-assign]
+            with turning():
+                first = await other.handoff.accept(offer)
+                assert [first] * waiting == await asyncio.gather(*more)
+            gate.set()
+            await passing
+            assert ([], [receipt]) == (lead.holds_now, other.holds_now)
+            await settled_once(receipt, lead, other)
 
     run(story())
 
