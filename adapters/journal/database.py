@@ -17,8 +17,13 @@ BUSY_MS: Final = 900
 """How long a call waits for another process that is inside: below the time that a heartbeat may take (1 s)."""
 
 
+GONE: Final = "GONE"
+"""No code of SQLite's: what stands at the path is not the file that is open, which nobody else will ever read."""
+
+
 class DatabaseFault(Exception):
-    """A call failed. `code` is the name of SQLite's primary result code, as ``SQLITE_FULL``; `text` is in words."""
+    """A call failed. `code` is the name of SQLite's primary result code, as ``SQLITE_FULL``, or `GONE`; `text` is in
+    words."""
 
     def __init__(self, code: str, text: str) -> None:
         super().__init__(f"{code}: {text}")
@@ -31,10 +36,11 @@ class Database(Protocol):
 
     def begin(self) -> None:
         """BEGIN IMMEDIATE: from here on nobody else writes. What an interrupted caller left open is rolled back first.
-        ``SQLITE_BUSY`` after `BUSY_MS`."""
+        ``SQLITE_BUSY`` after `BUSY_MS`; `GONE`, which is looked at each time."""
 
     def snapshot(self) -> None:
-        """BEGIN: all reads until `rollback` see one state of the database, and nobody can commit meanwhile."""
+        """BEGIN: all reads until `rollback` see one state of the database, and nobody can commit meanwhile. `GONE` as
+        above."""
 
     def execute(self, sql: str, values: Sequence[Value] = ()) -> Sequence[Row]:
         """One statement, and all of its rows."""

@@ -3,10 +3,11 @@ file and says what to do."""
 
 from __future__ import annotations
 
+import os
 from typing import Final
 
 from tenure.adapters.errors import TenureError, printable
-from tenure.adapters.journal.database import BUSY_MS, DatabaseFault
+from tenure.adapters.journal.database import BUSY_MS, GONE, DatabaseFault
 
 
 class JournalError(TenureError):
@@ -38,8 +39,16 @@ class JournalNewer(JournalError):
     """A newer version of this program has written it."""
 
 
-class ForeignIdentity(JournalError):
-    """The journal belongs to another bot, and holds its work (I24)."""
+class JournalLost(JournalError):
+    """What a process has open is not its journal, or not any more, and it will not become so: it leaves."""
+
+
+class ForeignIdentity(JournalLost):
+    """The journal belongs to another bot, and holds its work, or is used by it (I24)."""
+
+
+class JournalGone(JournalLost):
+    """The file at the path is no longer the one that this process has used. Nothing was written to either."""
 
 
 class OutcomeUnknown(JournalError):
@@ -53,6 +62,8 @@ _MEND: Final = "put a backup in its place, or move it away to begin with none"
 def told(path: str, fault: DatabaseFault) -> JournalError:
     """The error for a call that failed, other than a commit whose outcome is not known."""
     match fault.code:
+        case code if code == GONE:
+            return gone(path, fault.text)
         case "SQLITE_BUSY" | "SQLITE_LOCKED":
             return JournalBusy(
                 path,
@@ -78,6 +89,25 @@ def unknown(path: str, fault: DatabaseFault) -> OutcomeUnknown:
     """The error for a commit that failed in the middle."""
     return OutcomeUnknown(
         path, f"nobody knows whether the last transaction counts ({fault.text}); see to the disk and try again"
+    )
+
+
+def gone(path: str, what: str) -> JournalGone:
+    """The error for a file that has changed under who uses it. `what`: was removed, for example."""
+    return JournalGone(
+        path,
+        f"the journal {what} while this process used it; end every process that uses it, put it or a backup in its "
+        "place, and start again",
+    )
+
+
+def lost(path: str, *beside: str) -> JournalDamaged:
+    """The error for a journal that has gone, though these files beside it say that there was one."""
+    rest = " and ".join(map(os.path.basename, beside))
+    return JournalDamaged(
+        path,
+        f"the journal has gone: {rest} beside it: there was one; put a backup in its place, or remove {rest} to begin "
+        "with an empty one, without what it held",
     )
 
 

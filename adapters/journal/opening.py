@@ -1,7 +1,8 @@
 """Opening the journal: what stands at its path, the settings, the schema, and whose it is (DESIGN 10; bus.md d).
 
-Nothing is changed on a file that is not ours, that a newer program wrote, or that holds another bot's work; and a file
-that has gone while its rollback file still stands is not taken for an empty journal (B73).
+Nothing is changed on a file that is not ours, that a newer program wrote, or that another bot uses or has left work in.
+Where a journal was made, and is gone or empty, none is made in its place (B73): a mark beside it says so, and its
+rollback file.
 """
 
 from __future__ import annotations
@@ -20,17 +21,31 @@ from tenure.adapters.journal.errors import (
     JournalError,
     JournalUnreachable,
     damaged,
+    lost,
     newer,
     told,
 )
 from tenure.adapters.journal.identity import BotIdentity, learned, same_bot
 from tenure.adapters.journal.liveness import Liveness
 from tenure.adapters.journal.schema import APPLICATION, VERSION, migrate, version_of
+from tenure.adapters.journal.servers import servers
 from tenure.adapters.journal.transaction import Store, Transaction, commit
 from tenure.adapters.ports import Clock, Files, Killed
 
 ROLLBACK: Final = "-journal"
 """What SQLite calls the file beside the database, with which the next opener undoes what a dead process began."""
+
+
+_MARK: Final = (
+    b"A journal was made here. Where it is lost, it is not taken for an empty one: put a backup in its place, or remove"
+    b" this file to begin with none.\n"
+)
+
+
+def mark_of(path: str) -> str:
+    """The path of the mark that a journal was made at `path`: a file that nothing else reads, and only a person
+    removes."""
+    return f"{path.removesuffix('.db')}.made"
 
 
 def open_store(
@@ -49,7 +64,9 @@ def open_store(
     `bot` None: whoever's it is, for looking at it. `create`: it is made, with its directory, where nothing stands.
     Raises `JournalError`; then nothing has been changed, but for what a dead process had left half done.
     """
-    _place(files, path, create)
+    # First of all: as long as it is not there, an empty file may be one that somebody is about to fill.
+    made = _made(files, path)
+    _place(files, path, create, made)
     _ours(databases, path)
     try:
         database = databases.open(path)
@@ -57,7 +74,9 @@ def open_store(
         raise told(path, fault) from fault
     try:
         _settings(database, path)
-        _schema(database, path)
+        _schema(database, path, made)
+        if create and not made:
+            _mark(files, path)
         store = Store(path, database, clock, liveness, limits)
         known = store.read(lambda transaction: transaction.meta)
         if bot is None or (known.bot is not None and same_bot(known.bot, bot) and learned(known.bot, bot) == known.bot):
@@ -76,16 +95,32 @@ def open_store(
     return store
 
 
-def _place(files: Files, path: str, create: bool) -> None:
+def _made(files: Files, path: str) -> bool:
+    try:
+        return files.kind(mark_of(path)) != "absent"
+    except OSError as error:
+        raise JournalUnreachable(mark_of(path), f"{error.strerror or error}; {to_read(error)}") from error
+
+
+def _mark(files: Files, path: str) -> None:
+    mark = mark_of(path)
+    try:
+        with suppress(FileExistsError):
+            files.create(mark, _MARK)
+        files.sync(os.path.dirname(mark))
+    except OSError as error:
+        raise JournalUnreachable(mark, f"{error.strerror or error}; {to_write(error)}") from error
+
+
+def _place(files: Files, path: str, create: bool, made: bool) -> None:
     """A file stands at `path` afterwards."""
     try:
         kind = files.kind(path)
         if kind == "absent":
             orphaned = files.kind(path + ROLLBACK) != "absent" and files.kind(path) == "absent"
-            if orphaned:
-                raise damaged(
-                    path, f"the journal has gone, though {os.path.basename(path)}{ROLLBACK} beside it is still there"
-                )
+            rest = [name for name, stays in ((path + ROLLBACK, orphaned), (mark_of(path), made)) if stays]
+            if rest:
+                raise lost(path, *rest)
             if not create:
                 raise JournalUnreachable(path, "there is no journal yet; it is made where somebody leads with one")
             _directory(files, os.path.dirname(path))
@@ -129,7 +164,7 @@ def _settings(database: Database, path: str) -> None:
     database.execute("PRAGMA temp_store = MEMORY")
 
 
-def _schema(database: Database, path: str) -> None:
+def _schema(database: Database, path: str, made: bool) -> None:
     """The tables are those of this version afterwards."""
     version = version_of(database)
     if version == 0 or version < VERSION:
@@ -139,6 +174,8 @@ def _schema(database: Database, path: str) -> None:
             application = database.execute("PRAGMA application_id")[0][0]
             if version == 0:
                 _require_empty(application, database.execute("SELECT name FROM sqlite_master LIMIT 1"), path)
+                if made:
+                    raise lost(path, mark_of(path))
             if version < VERSION:
                 _require_ours(application if version else APPLICATION, path)
                 migrate(database, version)
@@ -180,6 +217,7 @@ def _claim(transaction: Transaction, path: str, bot: BotIdentity) -> int:
             "finish or discard them, or use another profile",
         )
     if meta.bot is not None:
+        _require_left(transaction, path, bot)
         # An update id of one bot says nothing to another: its tombstones would swallow the new one's updates.
         for table in ("updates", "deliveries", "receipts", "servers", "moves", "owners", "decisions"):
             transaction.write(f"DELETE FROM {table}")
@@ -187,6 +225,21 @@ def _claim(transaction: Transaction, path: str, bot: BotIdentity) -> int:
     meta.bot = bot
     meta.serial += 1
     return meta.serial
+
+
+def _require_left(transaction: Transaction, path: str, bot: BotIdentity) -> None:
+    """Nobody works with it for the bot whose it is, as far as that is proven: else both would stand still, one without
+    its journal and the other without the lease."""
+    for row in servers(transaction):
+        evidence = transaction.liveness.evidence(row.party.process)
+        if row.left_at is None and evidence != "dead":
+            who = f"{row.party.instance} (pid {row.party.process.partition(':')[0]})"
+            works = "works" if evidence == "alive" else "may work"
+            raise ForeignIdentity(
+                path,
+                f"the journal belongs to {transaction.meta.bot}, for which {who} {works} with it, so {bot} cannot use "
+                "it; end that process, or use another profile",
+            )
 
 
 def _close(database: Database) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 from urllib.parse import quote
 
-from tenure.adapters.journal.database import BUSY_MS, Database, DatabaseFault, Row, Value
+from tenure.adapters.journal.database import BUSY_MS, GONE, Database, DatabaseFault, Row, Value
 
 _NAMES: Final = (
     "OK ERROR INTERNAL PERM ABORT BUSY LOCKED NOMEM READONLY INTERRUPT IOERR CORRUPT NOTFOUND FULL CANTOPEN PROTOCOL"
@@ -18,6 +18,9 @@ _NAMES: Final = (
 )
 _CODES: Final = {number: f"SQLITE_{name}" for number, name in enumerate(_NAMES.split(" "))}
 """Primary result codes by their number; fixed for ever by SQLite's interface."""
+
+_MOVED: Final = 8 | 4 << 8
+"""SQLITE_READONLY_DBMOVED: SQLite has noticed it itself, before it wrote anything."""
 
 _LOOK_S: Final = (0.0003, 0.0012)
 """Between two looks whether the others are out: short beside a commit, and not in step with them."""
@@ -51,6 +54,8 @@ def _fault(error: sqlite3.Error | UnicodeDecodeError) -> DatabaseFault:
     if isinstance(error, UnicodeDecodeError) or str(error).startswith("Could not decode to UTF-8"):
         return DatabaseFault("SQLITE_CORRUPT", "a text in it is no UTF-8")
     number = getattr(error, "sqlite_errorcode", None)
+    if number == _MOVED:
+        return DatabaseFault(GONE, "was removed, or replaced by another file")
     code = _CODES.get(number & 0xFF, "SQLITE_ERROR") if isinstance(number, int) else "SQLITE_MISUSE"
     return DatabaseFault(code, str(error))
 
@@ -61,18 +66,28 @@ class SqliteDatabase:
     def __init__(self, path: str, mode: str = "rw") -> None:
         self._path = path
         self._pid = os.getpid()
+        self._filled = False
+        """Something was in it once."""
+        before = _file_at(path)
         # Without SQLite's own patience: it looks so seldom that a busy neighbour keeps it out for all of its time.
         self._connection = _call(lambda: sqlite3.connect(_uri(path, mode), 0, isolation_level=None, uri=True))
+        self._file = _file_at(path)
+        """Which file it is that is open: the one that stood there before and after that was done."""
+        if self._file != before:
+            self._connection.close()
+            raise DatabaseFault(GONE, "was replaced by another file")
 
     def begin(self) -> None:
         self._require_mine()
         self.rollback()
         _patiently(lambda: self._connection.execute("BEGIN IMMEDIATE"))
+        self._require_there()
 
     def snapshot(self) -> None:
         self._require_mine()
         self.rollback()
         _call(lambda: self._connection.execute("BEGIN"))
+        self._require_there()
 
     def execute(self, sql: str, values: Sequence[Value] = ()) -> Sequence[Row]:
         try:
@@ -123,6 +138,24 @@ class SqliteDatabase:
         if os.getpid() != self._pid:
             raise DatabaseFault("SQLITE_MISUSE", "this connection belongs to the process that forked")
 
+    def _require_there(self) -> None:
+        # Its number cannot be another file's meanwhile: as long as it is open it is not free.
+        try:
+            found = os.stat(self._path)
+        except FileNotFoundError:
+            what = "was removed"
+        except OSError as error:
+            self.rollback()
+            raise DatabaseFault("SQLITE_CANTOPEN", error.strerror or str(error)) from error
+        else:
+            same = (found.st_dev, found.st_ino) == self._file
+            if same and (found.st_size or not self._filled):
+                self._filled = found.st_size > 0
+                return
+            what = "was cut to nothing" if same else "was replaced by another file"
+        self.rollback()
+        raise DatabaseFault(GONE, what)
+
 
 class SqliteDatabases:
     """Files of this machine."""
@@ -161,6 +194,16 @@ def _with_halves(value: Value) -> Value:
     except UnicodeEncodeError:
         return value.encode("utf-8", "surrogatepass")
     return value
+
+
+def _file_at(path: str) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise DatabaseFault("SQLITE_CANTOPEN", error.strerror or str(error)) from error
+    return found.st_dev, found.st_ino
 
 
 def _size(path: str) -> int:

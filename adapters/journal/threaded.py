@@ -17,6 +17,7 @@ from typing import TypeVar
 
 from tenure.adapters.awaiting import heard, to_its_end
 from tenure.adapters.errors import TenureError
+from tenure.adapters.journal.errors import JournalLost
 from tenure.adapters.journal.journal import Journal
 
 T = TypeVar("T")
@@ -29,6 +30,10 @@ class ThreadedJournal:
         self._journal = journal
         self._thread = thread
         self._closing: asyncio.Future[None] | None = None
+        self.lost: JournalLost | None = None
+        """Why this process cannot go on with it, once a call has found that out."""
+        self.on_lost: Callable[[JournalLost], None] = lambda error: None
+        """Told of that, once; whoever asked is told as well."""
 
     @classmethod
     async def open(cls, opened: Callable[[], Journal]) -> ThreadedJournal:
@@ -57,7 +62,14 @@ class ThreadedJournal:
             raise TenureError(f"{self.path}: the journal is closed")
         running = asyncio.get_running_loop().run_in_executor(self._thread, work, self._journal)
         heard(running)
+        running.add_done_callback(self._look)
         return await asyncio.shield(running)
+
+    def _look(self, ended: asyncio.Future[T]) -> None:
+        error = None if ended.cancelled() else ended.exception()
+        if isinstance(error, JournalLost) and self.lost is None:
+            self.lost = error
+            self.on_lost(error)
 
     async def close(self) -> None:
         """Close it, after all that was asked for before. Again: waits for the same end."""

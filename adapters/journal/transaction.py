@@ -15,7 +15,7 @@ import attrs
 
 from tenure.adapters.journal.capacity import Limits
 from tenure.adapters.journal.database import Database, DatabaseFault, Row, Value
-from tenure.adapters.journal.errors import ForeignIdentity, JournalError, damaged, newer, told, unknown
+from tenure.adapters.journal.errors import ForeignIdentity, JournalError, damaged, gone, newer, told, unknown
 from tenure.adapters.journal.events import Decided, JournalEvents
 from tenure.adapters.journal.identity import BotIdentity
 from tenure.adapters.journal.liveness import Liveness
@@ -134,6 +134,8 @@ class Store:
         self._database = database
         self._clock = clock
         self._liveness = liveness
+        self._seen: Meta | None = None
+        """The row as it was read last, which was durable then."""
 
     def write(self, work: Callable[[Transaction], T]) -> T:
         """What `work` answers, when all that it wrote is durable. Raises `JournalError`, and `Declined`: then nothing
@@ -207,11 +209,23 @@ class Store:
             meta = _meta(found, self.path)
             _require_version(found[0][0], self.path)
             if self.serial is not None and meta.serial != self.serial:
-                raise ForeignIdentity(self.path, f"{meta.bot} has taken the journal over; open it anew")
+                raise ForeignIdentity(
+                    self.path,
+                    f"{meta.bot} has taken the journal over, so it is not used any more for the bot before; end one of "
+                    "both, or give each a profile of its own",
+                )
+            self._require_forward(meta)
         except JournalError:
             self._undo()
             raise
         return Transaction(self._database, meta, self.limits, self._liveness, self._clock.wall_ms())
+
+    def _require_forward(self, meta: Meta) -> None:
+        # Neither of them ever falls: then it was not one of us who wrote.
+        seen = self._seen
+        if seen is not None and meta.serial == seen.serial and (meta.fence < seen.fence or meta.passed < seen.passed):
+            raise gone(self.path, "was overwritten with an older copy")
+        self._seen = attrs.evolve(meta)
 
     def _undo(self) -> None:
         # What cannot be rolled back now is rolled back by whoever opens the file next.

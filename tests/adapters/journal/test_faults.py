@@ -261,6 +261,7 @@ def test_opening_fails_or_is_killed_at_any_call(
         room = Room(tmp_path / str(count))
         if not new:
             room.started().close()
+            room.lives.dead.add("p1")
         databases = room.faulty()
         databases.plan = at_call(count, fault)
         try:

@@ -21,9 +21,21 @@ from tenure.adapters.journal.errors import (
 )
 from tenure.adapters.journal.identity import BotIdentity, identity_of_token
 from tenure.adapters.journal.journal import Journal, journal_path
+from tenure.adapters.journal.ownership import About
 from tenure.adapters.journal.schema import APPLICATION, MIGRATIONS, VERSION
 from tenure.adapters.journal.sqlite import SqliteDatabases
-from tests.adapters.journal.journal_room import BOT, EPOCH, OTHER_BOT, Room, incoming, kept, miscounted, table, taken
+from tests.adapters.journal.journal_room import (
+    BOT,
+    EPOCH,
+    ME,
+    OTHER_BOT,
+    Room,
+    incoming,
+    kept,
+    miscounted,
+    table,
+    taken,
+)
 from tests.real.privileges import bound_by_modes
 
 
@@ -251,24 +263,52 @@ def test_another_bot_takes_an_empty_one_over(room: Room) -> None:
     journal.start(receipt, holder)
     journal.complete(receipt, holder)
     journal.add_evidence("thread", "a", "{}")
+    journal.remember(About((5, 6)), "B")
     journal.close()
+    room.lives.dead.add("p1")
     other = room.open(OTHER_BOT)
     state = other.state()
     assert (OTHER_BOT, -1, False, 0, EPOCH) == (state.bot, state.passed, state.opened, state.tombstones, state.fence)
     assert [] == miscounted(room)
     assert 1 == len(other.evidence("thread"))
+    assert ((), None) == (other.servers(), other.remembered(About((5, 6))))
+    assert not other.item("5").found
+    assert () == other.life("5")
     assert other.end_first_start(EPOCH, "i1") is None
     answer = other.append([incoming(5)], EPOCH, "i1")
     assert (5,) == getattr(answer, "new", None)
 
 
+@pytest.mark.parametrize(("evidence", "said"), [("alive", "works with it"), ("unknown", "may work with it")])
+def test_another_bot_takes_nothing_from_who_may_live(room: Room, evidence: str, said: str) -> None:
+    """Else both stand still for ever: one cannot use the journal, and the other does not get the lease."""
+    journal = room.started()
+    getattr(room.lives, evidence, set()).add("p1")
+    found = refused(room, ForeignIdentity, bot=OTHER_BOT)
+    for words in ("bot 7", "bot 8", "i1 (pid p1)", said, "end that process"):
+        assert words in found
+    assert (5,) == getattr(journal.append([incoming(5)], EPOCH, "i1"), "new", None)
+    journal.discard_update(5, "ann")
+    room.lives.unknown.clear()
+    room.lives.dead.add("p1")
+    room.open(OTHER_BOT).close()
+
+
+def test_who_has_left_keeps_it_from_nobody(room: Room) -> None:
+    """Though its process lives."""
+    journal = room.started()
+    journal.unserve("B", ME)
+    assert OTHER_BOT == room.open(OTHER_BOT).state().bot
+
+
 def test_who_had_it_open_before_notices(room: Room) -> None:
-    """A process of the first bot does nothing in the second one's journal."""
+    """A process of the first bot does nothing in the second one's journal, and says whose it is."""
     first = room.started()
+    first.unserve("B", ME)
     looking = room.open(None, create=False)
     second = room.open(OTHER_BOT)
     for before in (first, looking):
-        with pytest.raises(ForeignIdentity, match="bot 8"):
+        with pytest.raises(ForeignIdentity, match=r"bot 8 has taken .*; end one of both"):
             before.append([incoming(1)], EPOCH, "i1")
     assert () == second.listing().updates
 
