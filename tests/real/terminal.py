@@ -7,20 +7,15 @@ With --orphans it is a child of whoever takes the orphans of this machine: then 
 back may have another key. Standard output has one line for each thing that happens: ``PID starts``, ``PID ROLE thread
 CHAT/NUMBER``, ``PID ends with STATUS`` (negative: the signal that ended it; of an orphan ``PID ends``).
 
-SOCKET is that of `update_server`, LOG of `tenure.adapters.testing.history`, SCALE shortens all timings.
-
-The text of a message is what its handler does: ``takes 0.3`` waits so many seconds in the middle, ``awaits NAME`` until
-there is a file LOG.NAME, ``fails 2`` raises in its first two attempts. A file LOG.dies.TERMINAL (the terminal's pid)
-says where the next process there dies that comes there: ``before Class.method`` or ``after Class.method``, one of
-`MORTAL`. LOG.kept has a line for each promise, see `KEPT`. SIGTERM ends a process in order; with --once nothing is
-started again.
+What a process is told and does is said in `tests.real.work_process`. A file LOG.dies.TERMINAL (the terminal's pid) says
+where the next process there dies that comes there: ``before Class.method`` or ``after Class.method``, one of `MORTAL`.
+LOG.kept has a line for each promise, see `KEPT`. With --once nothing is started again.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-import re
 import select
 import signal
 import sys
@@ -31,21 +26,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from tenure.adapters.bus.messages.json_values import JsonValue
-from tenure.adapters.files.directory import agent_directory
-from tenure.adapters.files.timings import DEFAULT
-from tenure.adapters.fleet.roles import Following, Leading, Role
 from tenure.adapters.handoff.journal import JournalHandoffs
 from tenure.adapters.handoff.recipient import Recipient
 from tenure.adapters.handoff.relay import Relay
 from tenure.adapters.handoff.way import FleetWay
-from tenure.adapters.testing.history import Execution, What, written
 from tenure.adapters.work.intake import Intake
-from tenure.adapters.work.items import Item
 from tenure.adapters.work.journaling import JournalInbox, JournalOutbox, JournalReceipts
-from tenure.adapters.work.source import update_id
-from tenure.adapters.work.workplace import Workplace
-from tests.real.update_server import UpdateClient
+from tests.real.work_process import work
 
 MORTAL: Final = (
     (JournalHandoffs, ("offer", "cancel", "accept")),
@@ -94,59 +81,6 @@ def mortal(log: str) -> None:
     for owner, names in MORTAL:
         for name in names:
             wrap(owner, name)
-
-
-def _text(update: JsonValue) -> str:
-    message = update.get("message") if isinstance(update, dict) else None
-    text = message.get("text") if isinstance(message, dict) else None
-    return text if isinstance(text, str) else ""
-
-
-async def work(directory: str, socket: str, log: str, scale: str) -> None:
-    """One process, until it is told to leave."""
-    executions = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-
-    def writes(item: Item, what: What) -> None:
-        for update in item.updates:
-            number = update_id(update)
-            assert number is not None
-            line = Execution(number, item.receipt_id, what, item.tenure, str(os.getpid()))
-            os.write(executions, written(line))
-
-    async def handler(item: Item) -> None:
-        writes(item, "began")
-        text = " ".join(_text(update.value) for update in item.updates)
-        if takes := re.search(r"takes ([0-9.]+)", text):
-            await asyncio.sleep(float(takes[1]))
-        if awaits := re.search(r"awaits (\w+)", text):
-            while not Path(f"{log}.{awaits[1]}").exists():
-                await asyncio.sleep(0.02)
-        if (fails := re.search(r"fails (\d+)", text)) and item.attempt <= int(fails[1]):
-            writes(item, "failed")
-            raise ValueError(text)
-        writes(item, "ended")
-
-    def said(role: Role) -> None:
-        thread = ""
-        if isinstance(role, Leading | Following):
-            member = place.member
-            bound = member.leader.binding if isinstance(role, Leading) else member.follower.binding
-            thread = "" if bound is None else f" thread {bound.target}"
-        print(f"{os.getpid()} {role}{thread}", flush=True)
-
-    place = Workplace(
-        agent_directory(directory),
-        source=UpdateClient(socket),
-        handler=handler,
-        on_role=said,
-        timings=DEFAULT.scaled(float(scale)),
-    )
-    async with place:
-        leaving: list[asyncio.Future[str]] = []
-        loop = asyncio.get_running_loop()
-        loop.add_signal_handler(signal.SIGTERM, lambda: leaving.append(asyncio.ensure_future(place.leave())))
-        await place.join()
-        await place.until_left()
 
 
 def _child(*arguments: str) -> None:

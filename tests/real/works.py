@@ -20,8 +20,8 @@ from tenure.adapters.journal.errors import JournalBusy
 from tenure.adapters.journal.journal import Journal
 from tenure.adapters.journal.looking import Item, Listing
 from tenure.adapters.testing.history import Execution, State, Verdict, judge, read_executions
+from tenure.adapters.testing.updates import Updates
 from tests.real.conftest import stop, until
-from tests.real.update_server import UpdateClient
 
 ROOT = Path(__file__).parents[2]
 SCALE = 0.25
@@ -137,11 +137,11 @@ class Works:
         self.all: list[Working] = []
         self.pushed = 0
         self._server = subprocess.Popen(
-            [sys.executable, "-m", "tests.real.update_server", self.socket], cwd=ROOT, stdout=subprocess.PIPE
+            [sys.executable, "-m", "tenure.adapters.testing.updates", self.socket], cwd=ROOT, stdout=subprocess.PIPE
         )
         assert self._server.stdout is not None
         assert self._server.stdout.readline() == b"ready\n"
-        self._client = UpdateClient(self.socket)
+        self._client = Updates(self.socket)
 
     def start(self, *options: str, lasting: bool = False) -> Working:
         """A process more."""

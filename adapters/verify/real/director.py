@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import random
 import shutil
@@ -17,6 +18,7 @@ import attrs
 
 from tenure.adapters.errors import TenureError
 from tenure.adapters.files.timings import Timings
+from tenure.adapters.testing.updates import serve
 from tenure.adapters.trace.check import check
 from tenure.adapters.trace.journal_rows import write_lost
 from tenure.adapters.trace.lines import read
@@ -25,7 +27,6 @@ from tenure.adapters.verify.real.committing import commits
 from tenure.adapters.verify.real.healing import Ward, fork
 from tenure.adapters.verify.real.membership import membership
 from tenure.adapters.verify.real.mischief import Thieves
-from tenure.adapters.verify.real.updates import serve
 from tenure.adapters.verify.real.worker import Faults, Room, interleaved, work
 from tenure.adapters.verify.real.working import WORK, journal_of, working, wrong
 
@@ -228,7 +229,7 @@ class _Crowd:
         # One more commits; not where doctors take entries away, which the model of a commit does not have.
         self.slots = plan.processes if plan.damage or plan.fleet or plan.work else plan.processes + 1
         self.thieves = Thieves(room, chance) if faults.endpoint else None
-        self.queue = fork(lambda: serve(room.updates)) if plan.work else 0
+        self.queue = fork(lambda: asyncio.run(serve(str(room.updates)))) if plan.work else 0
         for slot in range(self.slots):
             self._start(slot)
 

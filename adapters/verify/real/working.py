@@ -22,9 +22,9 @@ from tenure.adapters.files.timings import Timings
 from tenure.adapters.fleet.roles import Following, Leading
 from tenure.adapters.journal.journal import journal_path
 from tenure.adapters.ports import Recorder
+from tenure.adapters.testing.updates import Updates, confirmed
 from tenure.adapters.trace.journal_rows import decided, vanished
 from tenure.adapters.trace.lines import Event
-from tenure.adapters.verify.real.updates import Updates, confirmed
 from tenure.adapters.verify.real.worker import Faults, Room, ports_of
 from tenure.adapters.work.items import Item
 from tenure.adapters.work.workplace import Workplace
@@ -101,9 +101,14 @@ async def _goes_on(place: Workplace, source: Updates, chance: random.Random, lea
         thread = _thread(place)
         if thread is not None:
             with suppress(TenureError):
-                message = {"chat": {"id": 0}, "message_thread_id": thread, "text": "work"}
-                await source.push(*[message] * chance.randint(1, AT_ONCE))
+                await source.push(*[_update(thread, chance) for _ in range(chance.randint(1, AT_ONCE))])
                 await _has_moved(place, chance)
+
+
+def _update(thread: int, chance: random.Random) -> dict[str, Any]:
+    """A message in the thread; the queue gives it its number."""
+    number = chance.randrange(1, 1 << 31)
+    return {"message": {"message_id": number, "chat": {"id": 0}, "message_thread_id": thread, "text": "work"}}
 
 
 def _thread(place: Workplace) -> int | None:
