@@ -101,13 +101,13 @@ def gone(path: str, what: str) -> JournalGone:
     )
 
 
-def lost(path: str, *beside: str) -> JournalDamaged:
-    """The error for a journal that has gone, though these files beside it say that there was one."""
+def lost(path: str, *beside: str, what: str = "has gone") -> JournalDamaged:
+    """The error for a journal that is not there (or `what`), though these files beside it say that there was one."""
     rest = " and ".join(map(os.path.basename, beside))
     return JournalDamaged(
         path,
-        f"the journal has gone: {rest} beside it: there was one; put a backup in its place, or remove {rest} to begin "
-        "with an empty one, without what it held",
+        f"the journal {what}, though there was one: {rest} beside it says so; put a backup in its place, or remove "
+        f"{rest} to begin with an empty one, without what it held",
     )
 
 

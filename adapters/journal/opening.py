@@ -175,7 +175,7 @@ def _schema(database: Database, path: str, made: bool) -> None:
             if version == 0:
                 _require_empty(application, database.execute("SELECT name FROM sqlite_master LIMIT 1"), path)
                 if made:
-                    raise lost(path, mark_of(path))
+                    raise lost(path, mark_of(path), what="is empty")
             if version < VERSION:
                 _require_ours(application if version else APPLICATION, path)
                 migrate(database, version)

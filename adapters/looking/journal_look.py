@@ -17,11 +17,11 @@ import attrs
 from tenure.adapters.files.directory import AgentDirectory
 from tenure.adapters.journal.capacity import Limits
 from tenure.adapters.journal.database import Database, Databases, Row
-from tenure.adapters.journal.errors import JournalBusy, JournalError, JournalUnreachable, damaged
+from tenure.adapters.journal.errors import JournalBusy, JournalError, JournalUnreachable, damaged, lost
 from tenure.adapters.journal.journal import journal_path
 from tenure.adapters.journal.liveness import Liveness, ProcessLiveness, process_named
 from tenure.adapters.journal.moves import Move, move_of
-from tenure.adapters.journal.opening import ROLLBACK, open_store
+from tenure.adapters.journal.opening import ROLLBACK, mark_of, open_store
 from tenure.adapters.journal.rows import (
     RECEIPT_COLUMNS,
     UPDATE_COLUMNS,
@@ -74,12 +74,18 @@ class ReadingDatabases(SqliteDatabases):
 def there(ports: Ports, path: str) -> bool:
     """Whether a journal stands at `path`, or something that is none and has to be told. An empty file is none yet.
 
-    Raises `JournalDamaged` for an empty file beside which a rollback file has work to undo: it was not empty once.
+    Raises `JournalDamaged` for no file, or an empty one, where what is beside it says that there was a journal: a mark,
+    or a rollback file that has work to undo.
     """
+    made = ports.files.kind(mark_of(path)) != "absent"  # before all: it comes after what it is about
     if ports.files.kind(path) == "absent":
+        if made:
+            raise lost(path, mark_of(path))
         return ports.files.kind(path + ROLLBACK) != "absent"
     if ports.files.kind(path) != "file" or _size(path) > 0:
         return True
+    if made:
+        raise lost(path, mark_of(path), what="is empty")
     if _size(path + ROLLBACK) > 0:
         raise damaged(path, f"the journal is empty, though {os.path.basename(path)}{ROLLBACK} beside it is not")
     return False
@@ -149,18 +155,18 @@ def _size(path: str) -> int:
 
 
 def journals_in(ports: Ports, directory: AgentDirectory) -> tuple[str, ...]:
-    """The keys of which a journal is in the directory, the default first."""
+    """The keys of which a journal is in the directory, or was made there, the default first."""
     try:
         names = ports.files.entries(directory.state)
     except OSError:
         return ()
-    found = []
+    found = set()
     for name in names:
         match name.split("."):
-            case ["journal", "db"]:
-                found.append(DEFAULT_KEY)
-            case ["journal", key, "db"] if PROFILE.fullmatch(key):
-                found.append(key)
+            case ["journal", "db" | "made"]:
+                found.add(DEFAULT_KEY)
+            case ["journal", key, "db" | "made"] if PROFILE.fullmatch(key):
+                found.add(key)
     return tuple(sorted(found, key=lambda key: (key != DEFAULT_KEY, key)))
 
 

@@ -291,6 +291,16 @@ def gone(path: Path) -> None:
     Path(f"{path}-journal").write_bytes(b"x" * 600)
 
 
+def gone_without_a_trace(path: Path) -> None:
+    """But the mark that there was one."""
+    path.unlink()
+    Path(f"{path}-journal").unlink()
+
+
+def cut_to_nothing(path: Path) -> None:
+    path.write_bytes(b"")
+
+
 def emptied(path: Path) -> None:
     path.write_bytes(b"")
     Path(f"{path}-journal").write_bytes(b"x" * 600)
@@ -306,6 +316,8 @@ def emptied(path: Path) -> None:
         (cut, "the journal is damaged"),
         (directory, "a directory stands where the journal belongs"),
         (gone, "the journal has gone"),
+        (gone_without_a_trace, "the journal has gone"),
+        (cut_to_nothing, "the journal is empty"),
         (emptied, "the journal is empty"),
     ],
 )
