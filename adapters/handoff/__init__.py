@@ -3,7 +3,9 @@
 | file | what is in it |
 |---|---|
 | `handoff` | the handoffs of one process: `Handoff`, which is what others use |
-| `moving` | which items move, where to, and when |
+| `moving` | moving what belongs elsewhere, one pass after the other |
+| `wishes` | which items that are, and where each of them belongs |
+| `patience` | how long to wait before the same is offered again |
 | `donor` | giving an item away |
 | `recipient` | taking what is offered |
 | `relay` | the leader between them |

@@ -89,11 +89,6 @@ class JournalHandoffs:
         """As the port says."""
         return await self._do(lambda journal: journal.take(receipt_id, self._me))
 
-    async def moved(self, receipt_id: str) -> str | None:
-        """As the port says."""
-        move = await self._do(lambda journal: journal.move_of(receipt_id))
-        return None if move is None else move.instance
-
     async def answer_move(self, move: Move, outcome: str) -> None:
         """As the port says."""
         await self._do(lambda journal: journal.answer_move(move.receipt_id, outcome, move))

@@ -46,16 +46,13 @@ class HandoffJournal(Protocol):
         """Who serves which binding out of this journal."""
 
     async def moves(self) -> tuple[Move, ...]:
-        """What persons want moved of what this process owns, and nobody has answered yet."""
+        """Where persons wanted last what this process owns, and what has come of that: all of it as of one moment."""
 
     async def moves_to_take(self) -> tuple[Move, ...]:
         """What persons want moved of what this process may take, and nobody has taken."""
 
     async def take(self, receipt_id: str) -> Output | Refused:
         """Take it, under a fresh acquisition."""
-
-    async def moved(self, receipt_id: str) -> str | None:
-        """Where a person wanted it last, whatever came of it."""
 
     async def answer_move(self, move: Move, outcome: str) -> None:
         """What came of it, for the person; nothing is answered that was asked for since."""

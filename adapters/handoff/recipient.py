@@ -79,7 +79,7 @@ class Recipient:
 
         Cancelled, what was begun goes on."""
         receipt = receipt_in(offer.payload)
-        while (under_way := self._taking.get(receipt.receipt_id)) is not None:
+        while (under_way := self._taking.get(receipt.receipt_id)) is not None and not under_way.done():
             await asyncio.wait([under_way])
         taking = self._taking[receipt.receipt_id] = asyncio.ensure_future(self._take(offer, receipt))
         heard(taking)

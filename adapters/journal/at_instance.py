@@ -134,7 +134,7 @@ class AtInstance(Operating):
         return self._store.write(work)
 
     def moves_for(self, process: str) -> tuple[Move, ...]:
-        """What persons want moved of what this process owns, and nobody has answered."""
+        """Where persons wanted last what this process owns, and what has come of that."""
         return self._store.read(lambda t: moves.moves_for(t, process))
 
     def moves_to_take(self, by: Party) -> tuple[Move, ...]:

@@ -64,10 +64,10 @@ def move_of(transaction: Transaction, receipt_id: str) -> Move | None:
 
 
 def moves_for(transaction: Transaction, process: str) -> tuple[Move, ...]:
-    """The open ones of receipts that this process owns, the oldest first."""
+    """The last ones of receipts that this process owns, answered or not, the oldest first."""
     rows = transaction.read(
         f"SELECT {_COLUMNS} FROM moves JOIN receipts ON receipts.receipt_id = moves.receipt_id"
-        " WHERE moves.outcome IS NULL AND receipts.owner_process = ? ORDER BY moves.asked_at, moves.receipt_id",
+        " WHERE receipts.owner_process = ? ORDER BY moves.asked_at, moves.receipt_id",
         (process,),
     )
     return tuple(map(_move, rows))

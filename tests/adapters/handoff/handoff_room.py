@@ -99,9 +99,6 @@ class Journaled:
     async def take(self, receipt_id: str) -> Output | Refused:
         return await self._do("take", self.inner.take, receipt_id)
 
-    async def moved(self, receipt_id: str) -> str | None:
-        return await self._do("moved", self.inner.moved, receipt_id)
-
     async def answer_move(self, move: Move, outcome: str) -> None:
         return await self._do("answer_move", self.inner.answer_move, move, outcome)
 

@@ -50,7 +50,6 @@ class Book:
         self.parcels: dict[str, Parcel] = {}
         self.wished: dict[str, Move] = {}
         self.outcomes: dict[str, str] = {}
-        self.put: dict[str, str] = {}
         self.rows: dict[str, ReceiptRow] = {}
         self.served = [self.server("101:1"), self.server("102:1")]
         self.fails: TenureError | None = None
@@ -82,12 +81,10 @@ class Book:
     async def moves_to_take(self) -> tuple[Move, ...]:
         return ()
 
-    async def moved(self, receipt_id: str) -> str | None:
-        return self.put.get(receipt_id)
-
     async def answer_move(self, move: Move, outcome: str) -> None:
-        self.outcomes[move.receipt_id] = outcome
-        del self.wished[move.receipt_id]
+        if self.wished.get(move.receipt_id) == move:
+            self.outcomes[move.receipt_id] = outcome
+            self.wished[move.receipt_id] = attrs.evolve(move, outcome=outcome)
 
 
 class There:
@@ -276,9 +273,81 @@ def test_a_person_puts_an_item_where_he_wants_it() -> None:
         assert [("mine", "102:1", "102:start:1020@b/1")] == house.offered
         assert {"mine": "moved to 102:1"} == house.book.outcomes
         house.holds("a", 41)
-        house.book.put["a"] = "50:1"
+        house.wish("a", "50:1")
+        await house.mover.reconcile()
         await house.mover.reconcile()
         assert 1 == len(house.offered)
+
+    run(story())
+
+
+def test_a_wish_that_is_replaced_while_it_is_read_is_the_one_or_the_other() -> None:
+    """What a person has put here stays, or goes where he wants it next; in no case where its thread is."""
+
+    async def story() -> None:
+        house = House()
+        house.holds("r", 41)
+        house.wish("r", "50:1")
+        await house.mover.reconcile()
+        read = house.book.moves
+
+        async def moves() -> tuple[Move, ...]:
+            found = await read()
+            house.wish("r", "102:1")
+            return found
+
+        house.book.moves = moves  # type: ignore[method-assign]
+        await house.mover.reconcile()
+        assert [] == house.offered
+        house.book.moves = read  # type: ignore[method-assign]
+        await house.mover.reconcile()
+        assert [("r", "102:1")] == [offer[:2] for offer in house.offered]
+        assert 1 == house.mover.counts.moved
+
+    run(story())
+
+
+def test_an_item_that_comes_by_a_wish_while_the_wishes_are_read_stays() -> None:
+    """They are older than it, and say nothing of it."""
+
+    async def story() -> None:
+        house = House()
+        house.holds("a", 41)
+        read = house.book.moves
+
+        async def moves() -> tuple[Move, ...]:
+            found = await read()
+            house.wish("r", "50:1")
+            house.holds("r", 42)
+            return found
+
+        house.book.moves = moves  # type: ignore[method-assign]
+        await house.mover.reconcile()
+        assert ["a"] == [receipt for receipt, _, _ in house.offered]
+        house.book.moves = read  # type: ignore[method-assign]
+        await house.mover.reconcile()
+        assert ["r"] == [one.receipt_id for one in house.items]
+        assert {"r": "it is at 50:1"} == house.book.outcomes
+
+    run(story())
+
+
+def test_a_wish_does_not_wait_for_what_was_refused_before_it() -> None:
+    """To its thread, or to a wish that another has replaced."""
+
+    async def story() -> None:
+        house = House()
+        house.holds("a", 41)
+        house.answers["a"] = Kept("busy")
+        for _ in range(3):
+            house.clock.advance(10_000)
+            await house.mover.reconcile()
+        for number in (4, 5):
+            house.clock.advance(1)
+            house.wish("a", "101:1")
+            await house.mover.reconcile()
+            await house.mover.reconcile()
+            assert number == len(house.offered)
 
     run(story())
 
@@ -372,11 +441,33 @@ def test_a_recipient_whose_item_makes_trouble_ends_nothing_else() -> None:
         passing = asyncio.ensure_future(house.mover.reconcile())
         while "a" in house.items:
             await asyncio.sleep(0)
-        await asyncio.sleep(0)
+        for _ in range(20):  # as long as it takes a pass to end
+            await asyncio.sleep(0)
         assert not passing.done()
         gate.set()
         await passing
         assert ("journal.db: busy", []) == (house.mover.trouble, list(house.items))
+
+    run(story())
+
+
+def test_who_waits_for_a_pass_is_not_cancelled_with_it() -> None:
+    """It is over then, and the next one may begin."""
+
+    async def story() -> None:
+        house = House()
+        house.holds("a", 41)
+        gate = house.gates["a"] = asyncio.Event()
+        first, second = (asyncio.ensure_future(house.mover.reconcile()) for _ in range(2))
+        while not house.offered:
+            await asyncio.sleep(0)
+        first.cancel()
+        await second
+        assert first.cancelled()
+        gate.set()
+        house.items.resume("a")
+        await house.mover.reconcile()
+        assert ([], 1) == (list(house.items), house.mover.counts.moved)
 
     run(story())
 

@@ -372,7 +372,7 @@ def test_a_move_that_a_person_wants(room: Room) -> None:
     assert () == journal.moves_for("p2")
     assert journal.answer_move(receipt, "accepted")
     assert not journal.answer_move(receipt, "again")
-    assert () == journal.moves_for("p1")
+    assert ["accepted"] == [move.outcome for move in journal.moves_for("p1")]
     move = journal.move_of(receipt)
     assert move is not None
     assert "accepted" == move.outcome
@@ -384,9 +384,8 @@ def test_a_move_that_a_person_wants(room: Room) -> None:
     (asked,) = journal.moves_for("p1")
     assert ("i4", None) == (asked.instance, asked.outcome)
     assert journal.answer_move(receipt, "moved to i4", asked)
-    assert () == journal.moves_for("p1")
     assert journal.ask_move(receipt, "i3")
-    assert 1 == len(journal.moves_for("p1"))
+    assert [None] == [move.outcome for move in journal.moves_for("p1")]
     journal.start(receipt, holder)
     journal.complete(receipt, holder)
     assert journal.move_of(receipt) is None
