@@ -39,6 +39,7 @@ from tenure.adapters.handoff.journal import JournalHandoffs
 from tenure.adapters.handoff.moving import MoveCounts
 from tenure.adapters.journal.capacity import Limits
 from tenure.adapters.journal.database import Databases
+from tenure.adapters.journal.errors import JournalLost
 from tenure.adapters.journal.journal import Journal
 from tenure.adapters.journal.liveness import process_name
 from tenure.adapters.journal.threaded import ThreadedJournal
@@ -156,9 +157,12 @@ class Workplace:
         return await self.member.join()
 
     async def until_left(self) -> None:
-        """Wait until this process has left the fleet. Raises what has ended its work, if that was no leaving."""
+        """Wait until this process has left the fleet. Raises what has ended its work, if that was no leaving:
+        `JournalLost` where its journal is another one's by now, or is gone."""
         self._entered()
         await self.member.until_left()
+        if self.journal.lost is not None:
+            raise self.journal.lost
         for task in (self._working, self._moving):
             if task is not None and task.done() and not task.cancelled():
                 task.result()
@@ -211,6 +215,7 @@ class Workplace:
                 )
             )
         )
+        journal.on_lost = self._lost
         try:
             self._receipts = JournalReceipts(journal, self.me, lambda: self.member.epoch, self._refused)
             handler = recorded(self._handler, ports.recorder, self.member.identity)
@@ -275,6 +280,13 @@ class Workplace:
         finally:
             if journal is not None:
                 await journal.close()
+
+    def _lost(self, error: JournalLost) -> None:
+        """What is at its place is not this process's journal any more, and will not be again: it leaves, and with it
+        goes the lease."""
+        tell(self.ports, "work", "lost", error=str(error))
+        leaving = asyncio.ensure_future(self.member.leave())
+        heard(leaving)
 
     def _stopped(self, task: asyncio.Task[None]) -> None:
         """The worker or the mover has ended. By itself it does so only for a fault: then this process leaves."""
