@@ -21,6 +21,8 @@ from statemachine import State, StateMachine
 from tenure.machines.admission_identity import delivery_id
 from tenure.machines.chart import Table, compile_chart
 from tenure.machines.forwarding_messages import (
+    NOT_CARRIABLE,
+    NOT_SENT,
     UNSERVED,
     Acknowledged,
     Admit,
@@ -46,6 +48,8 @@ from tenure.machines.laws import Law, guard, permit
 FIRST_DELAY_MS: Final = 1_000
 LAST_DELAY_MS: Final = 60_000
 """How long an update waits after its first failed attempt, and at most; it doubles in between."""
+PATIENCE: Final = 3
+"""So often an update is sent in vain before those behind it go on without it."""
 
 Taken = tuple[Update, tuple[Output, ...]]
 
@@ -53,6 +57,16 @@ Taken = tuple[Update, tuple[Output, ...]]
 def retry_delay_ms(attempts: int) -> int:
     """How long to wait after so many attempts have failed: 1, 2, 4... 60 s."""
     return min(FIRST_DELAY_MS << min(max(attempts, 1) - 1, 16), LAST_DELAY_MS)
+
+
+def aside(data: Update) -> bool:
+    """Whether those behind it, for the same binding, go on without it (V5; `Forward` of the module).
+
+    Nobody can tell an instance that is away from an update that no instance can take: what was sent in vain so often
+    has lost its place, and is tried again, for ever or until a person discards it. What has reached nobody counts for
+    nothing, so that an instance that is starting again finds them in their order; what no line holds counts at once.
+    """
+    return data.failure == NOT_CARRIABLE or data.attempts >= PATIENCE
 
 
 class ForwardingChart(StateMachine):
@@ -187,11 +201,13 @@ class ForwardingChart(StateMachine):
 
     @staticmethod
     def wait_after_failure(data: Update, message: Failed) -> Taken:
-        return _waits(data, message.why)
+        after, outputs = _waits(data, message.why)
+        reached = message.why not in (NOT_SENT, NOT_CARRIABLE)
+        return after if reached else attrs.evolve(after, attempts=data.attempts - 1), outputs
 
     @staticmethod
     def unbind(data: Update, message: Release) -> Taken:
-        return attrs.evolve(data, binding=None, failure=None), ()
+        return attrs.evolve(data, binding=None, attempts=0, failure=None), ()
 
 
 def _waits(data: Update, why: Failure) -> Taken:

@@ -17,9 +17,10 @@ Failure = Literal[
     "recipient-binding-missing",
     "source-update-identity-missing",
     "forwarder-unavailable",
+    "not-carriable",
 ]
-"""Why an update was not delivered (bus.md c). Each of them is tried again; those in `TERMINAL` look as if that
-would not help, and are told apart for whoever looks."""
+"""Why an update was not delivered (bus.md c; `not-carriable` is ours). Each of them is tried again; those in `TERMINAL`
+look as if that would not help, and are told apart for whoever looks."""
 UNSERVED: Final[Failure] = "recipient-generation-missing"
 """Nobody is registered for the binding now."""
 RETRYABLE: Final[frozenset[Failure]] = frozenset(
@@ -33,8 +34,13 @@ TERMINAL: Final[frozenset[Failure]] = frozenset(
         "recipient-binding-missing",
         "source-update-identity-missing",
         "forwarder-unavailable",
+        "not-carriable",
     }
 )
+NOT_SENT: Final[Failure] = "transport-failed"
+"""It has certainly reached nobody, whatever it is: an attempt that says nothing of the update."""
+NOT_CARRIABLE: Final[Failure] = "not-carriable"
+"""No line of the bus can hold it. It is not sent; it can be delivered only to a binding of the leader itself."""
 
 
 @attrs.frozen(cache_hash=True)
@@ -46,6 +52,7 @@ class Update:
     binding: str | None = None
     """Whom it is bound to, from the first attempt on (annex D)."""
     attempts: int = 0
+    """How often it was sent, or may have been."""
     failure: Failure | None = None
     """Why it waits."""
 

@@ -63,6 +63,8 @@ CONFIGS: Mapping[str, Config] = {
     "alone": _config("a", "a", "old trim", 3, target="A"),
     "once": _config("a b", "a", "late odd astray babble full", 1),
     "poison": _config("a", "a", "person", 1, last=2, target="A", poison=(1,), room=2),
+    "mute": _config("a b", "a", "mute", 0, last=2, room=2),
+    "anew": _config("a", "a", "anew old trim", 2, target="A"),
     "move": _config("a b", "a", "move late foreign", 3),
     "again": _config("a b", "a", "dup trim", 2),
     "left": _config("a b", "a", "move crash", 2),
@@ -73,7 +75,7 @@ CONFIGS: Mapping[str, Config] = {
 }
 """The configurations of the manifest by name; each equals `spec/DurableAdmission_<name>.cfg`."""
 
-POLLS: Final = ("Poll", "Serve", "Journal", "JournalRefused", "Open")
+POLLS: Final = ("Poll", "Serve", "Journal", "Renumber", "JournalRefused", "Open")
 MOVES: Final = ("Forward", "Keep", "HearAck", "Unanswered", "Resume")
 WORKS: Final = ("Take", "Start", "Effect", "Complete", "Fail")
 
@@ -94,7 +96,7 @@ class DurableAdmission(Steps):
             target=FrozenMap(dict.fromkeys(c.updates, c.target)),
             fence=1,
             opened=not c.first,
-            offset=0,
+            offset=c.last + 1 if "anew" in c.causes else 0,
             update=FrozenMap(dict.fromkeys(c.updates, Row(FORWARDING.initial, NO))),
             work=frozenset(),
             effects=FrozenMap(dict.fromkeys(c.updates, 0)),
@@ -112,6 +114,7 @@ class DurableAdmission(Steps):
             Action("Serve", self._serve, each),
             Action("Conflict", self._conflict, each),
             Action("Journal", self._journal, each),
+            Action("Renumber", self._renumber, each),
             Action("JournalRefused", self._journal_refused, each),
             Action("Open", self._open, each),
             Action("Forward", self._forward, pairs),
@@ -119,6 +122,7 @@ class DurableAdmission(Steps):
             Action("Drop", self._drop, pairs, mutant="waits_for_instance"),
             Action("Keep", self._keep, pairs),
             Action("HearForward", self._hear_forward, pairs),
+            Action("Unheard", self._unheard, pairs),
             Action("Babble", self._babble, pairs),
             Action("HearAck", self._hear_ack, pairs),
             Action("Unanswered", self._unanswered, pairs),
@@ -288,7 +292,9 @@ class DurableAdmission(Steps):
         every = self.config.updates
         return {
             "EventuallyExecutedOrInterrupted_V4": tuple(self._resolves(i) for i in every),
-            "PoisonPasses_V5": tuple(self._resolves(i) for i in every if i not in self.config.poison),
+            "PoisonPasses_V5": tuple(
+                self._resolves(i) for i in every if i not in self.config.poison | self.config.mute
+            ),
         }
 
     def _resolves(self, i: int) -> LeadsTo[State]:
@@ -303,6 +309,6 @@ class DurableAdmission(Steps):
             found.append(weak(POLLS, p))
             found += [weak([name], p) for name in ("Lead", "Notice", "Register", "Arrive")]
             for i in self.config.updates:
-                found += [weak(names, p, i) for names in (MOVES, WORKS, ["HearForward"], ["Recover"])]
+                found += [weak(names, p, i) for names in (MOVES, WORKS, ["HearForward", "Unheard"], ["Recover"])]
         found += [weak([name], i) for i in self.config.updates for name in ("Retry", "Release")]
         return tuple(found)

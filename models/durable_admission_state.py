@@ -14,6 +14,7 @@ import attrs
 from tenure.machines.admission_identity import delivery_id
 from tenure.machines.chart import Step
 from tenure.machines.delivery import Row as RowSeen
+from tenure.machines.forwarding import PATIENCE, aside
 from tenure.machines.forwarding_messages import Output, Update
 from tenure.machines.receipt_messages import Holder, Receipt
 from tenure.models.world import FrozenMap
@@ -26,6 +27,8 @@ NEWEST: Final = -2
 """A negative offset."""
 LIMIT: Final = 2
 """Attempts that may fail."""
+MUTE: Final = 1
+"""Of it no answer comes, whoever is asked, where the causes say so."""
 HOME: Final = {"a": "A", "b": "B", "c": "B"}
 """Which binding a process serves."""
 LIVE: Final = frozenset({"journaled", "forwarding", "waiting"})
@@ -35,7 +38,8 @@ SHOWN: Final = frozenset({"interrupted", "failed"})
 @attrs.frozen(cache_hash=True)
 class Node:
     """A process. `epoch`: of which it believes to lead, 0 is none; `reg`: it is registered with the leader; `poll`: the
-    offset of its poll that is under way; `got`: an update that was answered and is not journaled; `skips`: as history;
+    offset of its poll that is under way; `got`: an update that was answered and is not journaled; `anew`: though
+    the request was for more than Telegram has numbered; `skips`: as history;
     `sending`: whose answer it waits for."""
 
     up: str = "yes"
@@ -45,6 +49,7 @@ class Node:
     got: int = 0
     skips: bool = False
     sending: frozenset[int] = frozenset()
+    anew: bool = False
 
 
 IDLE: Final = Node()
@@ -67,10 +72,11 @@ class Msg:
 
 @attrs.frozen(cache_hash=True)
 class Row:
-    """The leader's row of an update: its machine's phase, and whom it is bound to."""
+    """The leader's row of an update: its machine's phase, and whom it is bound to. `tries`: of one that is mute."""
 
     phase: str
     binding: str
+    tries: int = 0
 
 
 @attrs.frozen(cache_hash=True)
@@ -129,6 +135,11 @@ class Config:
         """Their numbers."""
         return tuple(range(1, self.last + 1))
 
+    @property
+    def mute(self) -> frozenset[int]:
+        """Those of whom no answer comes."""
+        return frozenset({MUTE} if "mute" in self.causes else ())
+
 
 # -- to the machines and back -----------------------------------------------------------------------------------------
 
@@ -143,7 +154,7 @@ def id_of(b: str, i: int, g: int) -> str:
 @cache
 def update_of(i: int, row: Row) -> Update:
     """The machine's memory of an update."""
-    return Update(i, KIND, None if row.binding == NO else row.binding)
+    return Update(i, KIND, None if row.binding == NO else row.binding, row.tries)
 
 
 @cache
@@ -228,9 +239,9 @@ def with_node(state: State, p: str, node: Node) -> State:
     return attrs.evolve(state, node=state.node.set(p, node))
 
 
-def with_update(state: State, i: int, done: Step[Update, Output]) -> State:
-    """What the leader's machine has become."""
-    row = Row(done.phase, done.data.binding or NO)
+def with_update(state: State, i: int, done: Step[Update, Output], mute: frozenset[int] = frozenset()) -> State:
+    """What the leader's machine has become; attempts are counted where it matters."""
+    row = Row(done.phase, done.data.binding or NO, min(done.data.attempts, PATIENCE) if i in mute else 0)
     return attrs.evolve(state, update=state.update.set(i, row))
 
 
@@ -254,7 +265,8 @@ def answer(state: State, m: Msg, ok: bool, b: str, g: int) -> frozenset[Msg]:
 
 
 def nothing_lost(state: State) -> bool:
-    upto = max(state.offset, state.confirmed)
+    passed = 0 if state.offset > state.sent else state.offset  # that is no id of now
+    upto = max(passed, state.confirmed)
     return "unsafe" not in state.harm and all(_held(state, i) for i in state.update if i <= upto)
 
 
@@ -291,7 +303,9 @@ def stale_leader_inert(before: State, after: State) -> bool:
 
 def resolved(state: State, config: Config, i: int) -> bool:
     done = state.effects[i] > 0 or i in state.unwanted or any(d.receipt in SHOWN for d in of(state, i))
-    return done or _nobody(state, config, i)
+    row = state.update[i]
+    in_vain = row.phase == "waiting" and aside(update_of(i, row))
+    return done or in_vain or _nobody(state, config, i)
 
 
 def _nobody(state: State, config: Config, i: int) -> bool:

@@ -19,12 +19,13 @@ from tenure.machines import forwarding_messages as here
 from tenure.machines import receipt_messages as right
 from tenure.machines.chart import Step, Table, step
 from tenure.machines.delivery import DELIVERY, Delivery
-from tenure.machines.forwarding import FORWARDING
+from tenure.machines.forwarding import FORWARDING, aside
 from tenure.machines.laws import Law
 from tenure.machines.receipt import RECEIPT
 from tenure.models.durable_admission_state import (
     HOME,
     KIND,
+    LIVE,
     NEWEST,
     NO,
     NOTHING,
@@ -69,6 +70,8 @@ class Steps(World[State]):
         prohibition("never_negative", Law.DURABLE_FIRST),
         prohibition("waits_for_instance", Law.PROOF),
         prohibition("ack_after_commit", Law.DURABLE_FIRST),
+        prohibition("asked_again", Law.PROOF),
+        permission("aside_passes", Law.UNKNOWN),
         permission("position_left_out", Law.LATE_IS_NOTHING),
         permission("poison_passes", Law.UNKNOWN),
         prohibition("started_first", Law.DURABLE_FIRST),
@@ -109,13 +112,13 @@ class Steps(World[State]):
         node = state.node[p]
         if node.up != "yes" or node.poll == NOTHING:
             return
-        upto = max(state.confirmed, state.sent - 1 if node.poll == NEWEST else node.poll)
+        ahead = node.poll > state.sent
+        upto = max(state.confirmed, 0 if ahead else state.sent - 1 if node.poll == NEWEST else node.poll)
         for i in range(1, state.sent + 1):
             budget = self._spend(state, NO if i == upto + 1 else "old")
             if i <= upto + 1 and budget is not None:
-                yield with_node(
-                    attrs.evolve(state, confirmed=upto, budget=budget), p, attrs.evolve(node, poll=NOTHING, got=i)
-                )
+                after = attrs.evolve(node, poll=NOTHING, got=i, anew=ahead and i == upto + 1)
+                yield with_node(attrs.evolve(state, confirmed=upto, budget=budget), p, after)
         if upto >= state.sent and upto != state.confirmed:
             yield attrs.evolve(state, confirmed=upto)
 
@@ -137,14 +140,26 @@ class Steps(World[State]):
         done, i = self._journaled(state, p)
         if done is None:
             return ()
-        after = attrs.evolve(with_update(state, i, done), offset=max(state.offset, i))
+        after = attrs.evolve(self._with(state, i, done), offset=max(state.offset, i))
         unwanted = state.unwanted | {i} if node.skips else state.unwanted
-        return (with_node(attrs.evolve(after, unwanted=unwanted), p, attrs.evolve(node, got=0)),)
+        return (with_node(attrs.evolve(after, unwanted=unwanted), p, attrs.evolve(node, got=0, anew=False)),)
+
+    def _numbered(self, state: State, p: str) -> bool:
+        """What was answered lies below the offset, and would be admitted if that were where it follows on."""
+        node = state.node[p]
+        if not leads(node) or not 0 < node.got <= state.offset or not self.guard("asked_again", node.anew):
+            return False
+        return self._said(state, node.got, here.Admit(node.epoch, state.fence, node.got - 1)) is not None
+
+    def _renumber(self, state: State, p: str) -> Iterable[State]:
+        if self._numbered(state, p):
+            yield attrs.evolve(state, offset=state.node[p].got - 1)
 
     def _journal_refused(self, state: State, p: str) -> Iterable[State]:
         node = state.node[p]
-        if leads(node) and node.got != 0 and self._journaled(state, p)[0] is None:
-            yield with_node(state, p, attrs.evolve(node, got=0))
+        refused = leads(node) and node.got != 0 and self._journaled(state, p)[0] is None
+        if refused and not self._numbered(state, p):
+            yield with_node(state, p, attrs.evolve(node, got=0, anew=False))
 
     def _open(self, state: State, p: str) -> Iterable[State]:
         node = state.node[p]
@@ -158,9 +173,12 @@ class Steps(World[State]):
         row = state.update[i]
         return taken(self.step(self.forwarding, row.phase, update_of(i, row), message))
 
+    def _with(self, state: State, i: int, done: Step[here.Update, here.Output]) -> State:
+        return with_update(state, i, done, self.config.mute)
+
     def _moved(self, state: State, i: int, message: here.Happening) -> Iterable[State]:
         done = self._said(state, i, message)
-        return () if done is None else (with_update(state, i, done),)
+        return () if done is None else (self._with(state, i, done),)
 
     def _ways(self, state: State, p: str, i: int, b: str) -> Iterable[tuple[str, Msg]]:
         """How a forward may go, and by which fault."""
@@ -176,17 +194,27 @@ class Steps(World[State]):
                 if node.up == "yes" and HOME[q] != b:
                     yield "astray", Msg("forward", q, epoch, i, b, 0)
 
+    def _in_turn(self, state: State, i: int, b: str) -> bool:
+        """Those before it that are for `b` go first, unless they were sent in vain again and again."""
+        return all(
+            self.permit("aside_passes", aside(update_of(j, row)))
+            for j, row in state.update.items()
+            if j < i and row.phase in LIVE and owner_of(state, j) == b
+        )
+
     def _forward(self, state: State, p: str, i: int) -> Iterable[State]:
         node = state.node[p]
         if not leads(node):
             return
         for b in wanted(state, i) - {HOME[p]}:
+            if not self._in_turn(state, i, b):
+                continue
             ways = tuple(self._ways(state, p, i, b))
             done = self._said(state, i, here.Forward(node.epoch, state.fence, b)) if ways else None
             if done is None:
                 continue
             assert done.outputs == (here.Send(b, id_of(b, i, 0)),), done
-            after = with_node(with_update(state, i, done), p, attrs.evolve(node, sending=node.sending | {i}))
+            after = with_node(self._with(state, i, done), p, attrs.evolve(node, sending=node.sending | {i}))
             for cause, message in ways:
                 budget = self._spend(state, cause)
                 if budget is not None:
@@ -200,7 +228,7 @@ class Steps(World[State]):
 
     def _unserved(self, state: State, p: str, i: int) -> Iterable[State]:
         done = self._absent(state, p, i)
-        return () if done is None else (with_update(state, i, done),)
+        return () if done is None else (self._with(state, i, done),)
 
     def _drop(self, state: State, p: str, i: int) -> Iterable[State]:
         if self.guard("waits_for_instance", False) and self._absent(state, p, i) is not None:
@@ -219,7 +247,7 @@ class Steps(World[State]):
         message = Msg("forward", p, node.epoch, i, mine, 0)
         bound = state.update.set(i, Row("journaled", mine))
         work = self._admits(attrs.evolve(state, update=bound), p, message)
-        return () if work is None else (attrs.evolve(with_update(state, i, done), work=work),)
+        return () if work is None else (attrs.evolve(self._with(state, i, done), work=work),)
 
     def _hear_ack(self, state: State, p: str, i: int) -> Iterable[State]:
         node = state.node[p]
@@ -231,7 +259,7 @@ class Steps(World[State]):
                 delivery, update = (id_of(m.b, i, m.g), i) if named else (None, None)
                 message = here.Acknowledged(node.epoch, state.fence, m.ok, delivery, update)
                 done = self._said(state, i, message)
-                after = attrs.evolve(state if done is None else with_update(state, i, done), net=state.net - {m})
+                after = attrs.evolve(state if done is None else self._with(state, i, done), net=state.net - {m})
                 yield with_node(after, p, attrs.evolve(node, sending=node.sending - {i}))
 
     def _unanswered(self, state: State, p: str, i: int) -> Iterable[State]:
@@ -244,7 +272,7 @@ class Steps(World[State]):
             return
         done = self._said(state, i, here.Failed(node.epoch, state.fence, "acknowledgement-missing"))
         net = state.net - {m for m in underway if m.kind == "ack"}
-        after = attrs.evolve(state if done is None else with_update(state, i, done), net=net, budget=budget)
+        after = attrs.evolve(state if done is None else self._with(state, i, done), net=net, budget=budget)
         yield with_node(after, p, attrs.evolve(node, sending=node.sending - {i}))
 
     def _resume(self, state: State, p: str, i: int) -> Iterable[State]:
@@ -294,7 +322,7 @@ class Steps(World[State]):
         return state.work | {Work(m.i, m.b, m.g, HOME[q], int(done.data.body), done.phase)}
 
     def _hear_forward(self, state: State, q: str, i: int) -> Iterable[State]:
-        if state.node[q].up != "yes":
+        if state.node[q].up != "yes" or i in self.config.mute:
             return
         for m in state.net:
             if (m.kind, m.to, m.i) != ("forward", q, i):
@@ -318,6 +346,12 @@ class Steps(World[State]):
                 safe = any(same(d, m) and d.body % 10 == m.body for d in work)
                 harm = {"refused"} if not ok and at_home else {"unsafe"} if ok and not safe else set()
                 yield attrs.evolve(state, net=net, work=work, harm=state.harm | harm, budget=budget)
+
+    def _unheard(self, state: State, q: str, i: int) -> Iterable[State]:
+        if state.node[q].up == "yes" and i in self.config.mute:
+            for m in state.net:
+                if (m.kind, m.to, m.i) == ("forward", q, i):
+                    yield attrs.evolve(state, net=state.net - {m})
 
     def _babble(self, state: State, q: str, i: int) -> Iterable[State]:
         budget = self._spend(state, "babble")

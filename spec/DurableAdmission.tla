@@ -70,7 +70,7 @@ Move(i) ==
 (* Rows are trimmed, by number or age.  Late is nothing: a tombstone stands as long as its update may be forwarded. *)
 Forget(i) ==
     /\ update[i].phase \in {"delivered", "skipped", "discarded"} /\ Spend("trim")
-    /\ Set(i, "absent", "none")
+    /\ Fresh(i, "absent")
     /\ UNCHANGED <<telegram, node, net, meta, work, outcome>>
 
 Trim(i) ==
@@ -114,8 +114,8 @@ Init ==
                                      [] p = "c" -> [Idle EXCEPT !.up = "no"]
                                      [] OTHER -> Idle]
     /\ target = [i \in Updates |-> Target]
-    /\ fence = 1 /\ opened = ~First /\ offset = 0
-    /\ update = [i \in Updates |-> [phase |-> "absent", binding |-> "none"]]
+    /\ fence = 1 /\ opened = ~First /\ offset = IF "anew" \in Causes THEN Last + 1 ELSE 0
+    /\ update = [i \in Updates |-> [phase |-> "absent", binding |-> "none", tries |-> 0]]
     /\ work = {} /\ effects = [i \in Updates |-> 0] /\ unwanted = {} /\ harm = {}
     /\ budget = Budget
 
@@ -124,6 +124,7 @@ Next ==
     \/ \E p \in Processes : Serve(p)
     \/ \E p \in Processes : Conflict(p)
     \/ \E p \in Processes : Journal(p)
+    \/ \E p \in Processes : Renumber(p)
     \/ \E p \in Processes : JournalRefused(p)
     \/ \E p \in Processes : Open(p)
     \/ \E p \in Processes, i \in Updates : Forward(p, i)
@@ -131,6 +132,7 @@ Next ==
     \/ \E p \in Processes, i \in Updates : Drop(p, i)
     \/ \E p \in Processes, i \in Updates : Keep(p, i)
     \/ \E q \in Processes, i \in Updates : HearForward(q, i)
+    \/ \E q \in Processes, i \in Updates : Unheard(q, i)
     \/ \E q \in Processes, i \in Updates : Babble(q, i)
     \/ \E p \in Processes, i \in Updates : HearAck(p, i)
     \/ \E p \in Processes, i \in Updates : Unanswered(p, i)
@@ -162,28 +164,30 @@ Next ==
 (* Fairness: who is up goes on with what it has in hand, a step of it at a time; what arrives is heard; somebody leads, *)
 (* and who was displaced notices; an instance registers, and somebody starts another one where none is left.  Nobody    *)
 (* has to command or to die, and no message that was lost has to arrive.                                                *)
-Polls(p) == Poll(p) \/ Serve(p) \/ Journal(p) \/ JournalRefused(p) \/ Open(p)
+Polls(p) == Poll(p) \/ Serve(p) \/ Journal(p) \/ Renumber(p) \/ JournalRefused(p) \/ Open(p)
 Moves(p, i) == Forward(p, i) \/ Keep(p, i) \/ HearAck(p, i) \/ Unanswered(p, i) \/ Resume(p, i)
 Works(p, i) == Take(p, i) \/ Start(p, i) \/ Effect(p, i) \/ Complete(p, i) \/ Fail(p, i)
 Fairness ==
     /\ \A p \in Processes :
         /\ WF_vars(Polls(p)) /\ WF_vars(Lead(p)) /\ WF_vars(Notice(p)) /\ WF_vars(Register(p)) /\ WF_vars(Arrive(p))
         /\ \A i \in Updates :
-            /\ WF_vars(Moves(p, i)) /\ WF_vars(Works(p, i)) /\ WF_vars(HearForward(p, i)) /\ WF_vars(Recover(p, i))
+            /\ WF_vars(Moves(p, i)) /\ WF_vars(Works(p, i)) /\ WF_vars(HearForward(p, i) \/ Unheard(p, i))
+            /\ WF_vars(Recover(p, i))
     /\ \A i \in Updates : WF_vars(Retry(i)) /\ WF_vars(Release(i))
 
 Spec == Init /\ [][Next]_vars /\ Fairness
 -----------------------------------------------------------------------------
 TypeOK ==
-    /\ sent \in 0..Last /\ confirmed \in 0..Last /\ offset \in 0..Last
+    /\ sent \in 0..Last /\ confirmed \in 0..Last /\ offset \in 0..(Last + 1)
     /\ opened \in BOOLEAN /\ fence \in 1..(Budget + 1)
     /\ \A p \in Processes :
         /\ node[p].up \in {"no", "yes", "dead"} /\ node[p].epoch \in 0..fence
-        /\ node[p].poll \in {None, Newest} \cup 0..Last /\ node[p].got \in 0..Last /\ node[p].sending \subseteq Updates
+        /\ node[p].poll \in {None, Newest} \cup 0..(Last + 1) /\ node[p].got \in 0..Last
+        /\ node[p].anew \in BOOLEAN /\ node[p].sending \subseteq Updates
         /\ node[p].reg \in BOOLEAN /\ node[p].skips \in BOOLEAN
     /\ update \in [Updates -> [phase : {"absent", "journaled", "forwarding", "waiting", "delivered", "skipped",
                                         "discarded"},
-                               binding : {"none", "A", "B"}]]
+                               binding : {"none", "A", "B"}, tries : 0..Patience]]
     /\ \A d \in work :
         /\ d.phase = (CASE d.receipt = "done" -> "settled" [] d.receipt = "discarded" -> "discarded"
                          [] OTHER -> "journaled")
@@ -197,7 +201,8 @@ JournalBeforeConfirm_I18 == confirmed <= offset
 (* Whatever was journaled is waited for, has an instance, was executed, or nobody wants it; and who is told that his    *)
 (* update is safe, it is in the journal as he sent it.                                                                  *)
 Held(i) == Live(i) \/ i \in unwanted \/ effects[i] > 0 \/ \E d \in work : d.i = i
-NothingLost == "unsafe" \notin harm /\ \A i \in Updates : i <= Max(offset, confirmed) => Held(i)
+Passed == IF offset > sent THEN 0 ELSE offset    \* an offset of before Telegram began anew is no id of now
+NothingLost == "unsafe" \notin harm /\ \A i \in Updates : i <= Max(Passed, confirmed) => Held(i)
 
 (* The leader lets go of an update only when an instance has it. *)
 ExactReceipt_I13 ==
@@ -228,16 +233,17 @@ RecoveryNeedsProof_I22 ==
     [][\A d \in work : d.owner # "none" /\ d.i \notin Poison /\ node'[d.owner].up = "yes" =>
           \A e \in work' : Same(e, d) => e.owner = d.owner \/ e.receipt = "done"]_vars
 
-(* Every update is executed, or a person is shown that it was interrupted or has failed, as long as somebody leads and  *)
-(* its binding is not gone.                                                                                             *)
+(* Every update is executed, or a person is shown that it was interrupted, has failed or is sent in vain, as long as    *)
+(* somebody leads and its binding is not gone.                                                                          *)
 Nobody(i) ==
     \/ \A p \in Leaders : ~Up(p)
     \/ Gone(target[i]) \/ \E d \in work : d.i = i /\ Gone(d.at)
 Resolved(i) ==
     \/ effects[i] > 0 \/ i \in unwanted \/ Nobody(i)
     \/ \E d \in work : d.i = i /\ d.receipt \in {"interrupted", "failed"}
+    \/ At(i, "waiting") /\ Aside(i)
 EventuallyExecutedOrInterrupted_V4 == \A i \in Updates : (sent >= i) ~> Resolved(i)
 
-(* Those that fail do not stop the others. *)
-PoisonPasses_V5 == \A i \in Updates \ Poison : (sent >= i) ~> Resolved(i)
+(* Those that fail, and those that no instance can take, do not stop the others. *)
+PoisonPasses_V5 == \A i \in Updates \ (Poison \cup Mute) : (sent >= i) ~> Resolved(i)
 =============================================================================

@@ -44,7 +44,7 @@ Reply(m, ok, b, g) ==
 HearForward(q, i) ==
     /\ Up(q)
     /\ \E m \in net, cause \in {"none", "dup", "full", "foreign"} :
-        /\ m.kind = "forward" /\ m.to = q /\ m.i = i
+        /\ m.kind = "forward" /\ m.to = q /\ m.i = i /\ i \notin Mute
         /\ LET unseen == [phase |-> "forwarding", binding |-> m.b]
                inserts == Inserts(q, m, IF cause = "foreign" THEN unseen ELSE update[i])
                ok == IF cause = "full" THEN Guard("ack_after_commit", FALSE) ELSE inserts \/ SaysAgain(q, m)
@@ -59,6 +59,12 @@ HearForward(q, i) ==
                     \cup (IF ~ok /\ \E d \in Known(m) : d.at = Home(q) /\ d.body % 10 = m.body THEN {"refused"} ELSE {})
                     \cup (IF ok /\ ~\E d \in work' : Same(d, m) /\ d.body % 10 = m.body THEN {"unsafe"} ELSE {})
     /\ UNCHANGED <<telegram, node, meta, update, effects, unwanted>>
+
+(* It cannot be read there, or kills who reads it. *)
+Unheard(q, i) ==
+    /\ Up(q) /\ i \in Mute
+    /\ \E m \in net : m.kind = "forward" /\ m.to = q /\ m.i = i /\ net' = net \ {m}
+    /\ UNCHANGED <<telegram, node, meta, update, work, outcome, budget>>
 
 (* Somebody has journaled nothing, and is friendly, means another, or names what he refuses. *)
 Babble(q, i) ==

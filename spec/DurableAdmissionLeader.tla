@@ -46,6 +46,8 @@ Updates == 1..Last
 None == -1
 Newest == -2                                    \* a negative offset
 Limit == 2                                      \* attempts that may fail
+Patience == 3                                   \* so often an update is sent before those behind it go on without it
+Mute == IF "mute" \in Causes THEN {1} ELSE {}     \* no answer comes, whoever is asked
 Max(m, n) == IF m > n THEN m ELSE n
 Home(p) == IF p = "a" THEN "A" ELSE "B"
 
@@ -53,12 +55,14 @@ Up(p) == node[p].up = "yes"
 Leads(p) == Up(p) /\ node[p].epoch > 0          \* as it believes
 Current(p) == Leads(p) /\ node[p].epoch = fence
 To(p, after) == node' = [node EXCEPT ![p] = after]
-Idle == [up |-> "yes", epoch |-> 0, reg |-> FALSE, poll |-> None, got |-> 0, skips |-> FALSE, sending |-> {}]
+Idle == [up |-> "yes", epoch |-> 0, reg |-> FALSE, poll |-> None, got |-> 0, anew |-> FALSE,
+         skips |-> FALSE, sending |-> {}]
 
 At(i, phase) == update[i].phase = phase
 Live(i) == update[i].phase \in {"journaled", "forwarding", "waiting"}
-Set(i, phase, binding) == update' = [update EXCEPT ![i] = [phase |-> phase, binding |-> binding]]
+Set(i, phase, binding) == update' = [update EXCEPT ![i] = [@ EXCEPT !.phase = phase, !.binding = binding]]
 Goes(i, phase) == Set(i, phase, update[i].binding)
+Fresh(i, phase) == update' = [update EXCEPT ![i] = [phase |-> phase, binding |-> "none", tries |-> 0]]
 
 (* Fence: a leader's decision counts under the highest epoch. *)
 EpochCurrent(p) == Guard("epoch_current", node[p].epoch = fence)
@@ -77,15 +81,18 @@ Poll(p) ==
         /\ To(p, [node[p] EXCEPT !.poll = o])
     /\ UNCHANGED <<telegram, net, meta, update, work, outcome, budget>>
 
+(* Telegram has begun to number from a lower id on, and this is above all that it has: nothing is forgotten for it. *)
+Ahead(p) == node[p].poll > sent
+
 (* It reaches Telegram, late or not, which forgets, and answers what is next, or by a fault what it answered before.   *)
 Serve(p) ==
     /\ Up(p) /\ node[p].poll # None
-    /\ LET upto == Max(confirmed, IF node[p].poll = Newest THEN sent - 1 ELSE node[p].poll)
+    /\ LET upto == Max(confirmed, IF Ahead(p) THEN 0 ELSE IF node[p].poll = Newest THEN sent - 1 ELSE node[p].poll)
        IN  /\ confirmed' = upto
            /\ \/ \E i \in Updates :
                     /\ i <= sent
                     /\ IF i = upto + 1 THEN UNCHANGED budget ELSE i <= upto /\ Spend("old")
-                    /\ To(p, [node[p] EXCEPT !.poll = None, !.got = i])
+                    /\ To(p, [node[p] EXCEPT !.poll = None, !.got = i, !.anew = Ahead(p) /\ i = upto + 1])
               \/ upto >= sent /\ upto # confirmed /\ UNCHANGED <<node, budget>>
     /\ UNCHANGED <<sent, target, net, meta, update, work, outcome>>
 
@@ -107,12 +114,22 @@ Journal(p) ==
        IN  /\ Set(i, IF node[p].skips THEN "skipped" ELSE "journaled", "none")
            /\ offset' = Max(offset, i)
            /\ unwanted' = IF node[p].skips THEN unwanted \cup {i} ELSE unwanted
-    /\ To(p, [node[p] EXCEPT !.got = 0])
+    /\ To(p, [node[p] EXCEPT !.got = 0, !.anew = FALSE])
     /\ UNCHANGED <<telegram, net, fence, opened, work, effects, harm, budget>>
 
+(* Proof: what lies below the offset is new only if Telegram answers it again and again, though asked above that. *)
+Numbered(p) ==
+    LET i == node[p].got
+    IN  At(i, "absent") /\ i <= offset /\ EpochCurrent(p) /\ Guard("asked_again", node[p].anew)
+
+Renumber(p) ==
+    /\ Leads(p) /\ node[p].got # 0 /\ Numbered(p)
+    /\ offset' = node[p].got - 1
+    /\ UNCHANGED <<telegram, node, net, fence, opened, update, work, outcome, budget>>
+
 JournalRefused(p) ==
-    /\ Leads(p) /\ node[p].got # 0 /\ ~Admissible(p)
-    /\ To(p, [node[p] EXCEPT !.got = 0])
+    /\ Leads(p) /\ node[p].got # 0 /\ ~Admissible(p) /\ ~Numbered(p)
+    /\ To(p, [node[p] EXCEPT !.got = 0, !.anew = FALSE])
     /\ UNCHANGED <<telegram, net, meta, update, work, outcome, budget>>
 
 (* The first start is over (PollLoop says when). *)
@@ -131,6 +148,12 @@ For(i) == IF update[i].binding # "none" THEN update[i].binding ELSE target[i]
 Sticks(i, b) == Guard("binding_sticks", update[i].binding \in {"none", b})
 Ready(p, i) == Leads(p) /\ At(i, "journaled") /\ EpochCurrent(p)
 
+(* In the order of their ids.  Unknown: nobody can tell an instance that is away from an update that no instance can    *)
+(* take; so one that was sent in vain again and again stops nothing that comes after it.                                *)
+Aside(i) == update[i].tries >= Patience
+InTurn(i, b) ==
+    \A j \in Updates : j < i /\ Live(j) /\ For(j) = b => Permit("aside_passes", Aside(j))
+
 (* A forward to q, or its answer. *)
 Message(kind, q, epoch, i, b, g) ==
     [kind |-> kind, to |-> q, epoch |-> epoch, i |-> i, b |-> b, g |-> g, body |-> 1, pos |-> 0, ok |-> FALSE]
@@ -142,11 +165,14 @@ Sent(p, i, b) ==
         \cup (IF Routed(p, b) = {} THEN {}
               ELSE {<<"astray", Plain(q)>> : q \in {r \in Processes : Up(r) /\ Home(r) # b}})
 
+(* Counted where it matters. *)
+Sends(i) == IF i \in Mute /\ ~Aside(i) THEN update[i].tries + 1 ELSE update[i].tries
+
 Forward(p, i) ==
     /\ Ready(p, i)
     /\ \E b \in Wanted(i) \ {Home(p)} : \E way \in Sent(p, i, b) :
-        /\ Sticks(i, b) /\ Costs(way[1])
-        /\ Set(i, "forwarding", b)
+        /\ InTurn(i, b) /\ Sticks(i, b) /\ Costs(way[1])
+        /\ update' = [update EXCEPT ![i] = [phase |-> "forwarding", binding |-> b, tries |-> Sends(i)]]
         /\ net' = net \cup {way[2]}
     /\ To(p, [node[p] EXCEPT !.sending = @ \cup {i}])
     /\ UNCHANGED <<telegram, meta, work, outcome>>
@@ -217,6 +243,6 @@ Release(i) ==
     /\ At(i, "journaled") \/ At(i, "waiting")
     /\ update[i].binding # "none"
     /\ Guard("binding_gone", Gone(update[i].binding)) /\ NotAdmitted(i)
-    /\ Set(i, "journaled", "none")
+    /\ Fresh(i, "journaled")
     /\ UNCHANGED <<telegram, node, net, meta, work, outcome, budget>>
 =============================================================================

@@ -10,7 +10,7 @@ import pytest
 
 from tenure.machines.admission_identity import delivery_id
 from tenure.machines.chart import Refused, Step, step
-from tenure.machines.forwarding import FORWARDING, retry_delay_ms
+from tenure.machines.forwarding import FORWARDING, PATIENCE, aside, retry_delay_ms
 from tenure.machines.forwarding_messages import (
     RETRYABLE,
     TERMINAL,
@@ -143,6 +143,33 @@ def test_an_answer_of_an_attempt_that_is_over_is_nothing() -> None:
     assert () == refused(ADMIT, FORWARD, UNANSWERED, RECEIPT)
     assert () == refused(ADMIT, FORWARD, Resume(3, 3), RECEIPT)
     assert () == refused(ADMIT, FORWARD, RECEIPT, UNANSWERED)
+
+
+def test_what_was_sent_in_vain_again_and_again_loses_its_place() -> None:
+    """V5: nobody can tell an instance that is away from an update that no instance can take."""
+    once: tuple[Happening, ...] = (FORWARD, UNANSWERED, Retry())
+
+    assert not aside(told(ADMIT, *once * (PATIENCE - 1)).data)
+    assert aside(told(ADMIT, *once * (PATIENCE - 1), FORWARD, Acknowledged(3, 3, ok=False)).data)
+    assert aside(told(ADMIT, *once * PATIENCE).data)
+    gone = Release(gone=True, admitted=False)
+    assert not aside(told(ADMIT, *once * PATIENCE, gone).data), "that was another binding"
+
+
+def test_what_has_reached_nobody_says_nothing_of_the_update() -> None:
+    """An instance that is starting again finds its updates in their order."""
+    once: tuple[Happening, ...] = (FORWARD, Failed(3, 3, "transport-failed"), Retry())
+    after = told(ADMIT, *once * 10)
+
+    assert (after.data.attempts, after.data.binding, aside(after.data)) == (0, HERE, False)
+
+
+def test_what_no_line_can_hold_has_lost_its_place_at_once() -> None:
+    """It is not sent; it waits for a person, or for the leader to serve that binding itself."""
+    after = told(ADMIT, FORWARD, Failed(3, 3, "not-carriable"))
+
+    assert (after.phase, after.data.attempts, aside(after.data)) == ("waiting", 0, True)
+    assert told(ADMIT, FORWARD, Failed(3, 3, "not-carriable"), Retry(), Keep(3, 3, HERE)).phase == "delivered"
 
 
 def test_nobody_there_is_waited_for() -> None:

@@ -27,6 +27,18 @@ STORIES = {
         "leaders",
         ["Lead", "Open", "Send", "Serve", "Journal"],
     ),
+    "an old answer, taken for a new numbering": (
+        "asked_again",
+        ONCE,
+        "alone",
+        ["Effect", "Forget", "Renumber", "Journal", "Keep", "Effect"],
+    ),
+    "stopped by what no instance can take": (
+        "aside_passes",
+        "PoisonPasses_V5",
+        "mute",
+        ["Forward", "Unheard", "Unanswered"],
+    ),
     "an old answer": ("above_offset", ONCE, "alone", ["Effect", "Forget", "Journal", "Keep", "Effect"]),
     "no bound": ("has_room", "Bounded_I23", "room", ["Keep", "Journal", "Keep"]),
     "dropped, since nobody was there (L21)": ("waits_for_instance", "NothingLost", "once", ["Journal", "Drop"]),
