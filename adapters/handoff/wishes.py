@@ -19,6 +19,7 @@ from tenure.adapters.handoff.patience import Attempt, Patience, attempt
 from tenure.adapters.handoff.payload import Parcel
 from tenure.adapters.handoff.ports import HandoffJournal
 from tenure.adapters.handoff.way import Way
+from tenure.adapters.journal.due import due
 from tenure.adapters.journal.moves import Move
 from tenure.adapters.ports import Clock
 from tenure.adapters.work.items import Held, Items
@@ -96,7 +97,8 @@ class Wishes:
 
     def late(self, move: Move) -> bool:
         """A person does not wait for ever."""
-        return self._clock.wall_ms() - move.asked_at >= self._timings.handoff_timeout_ms
+        patience = self._timings.handoff_timeout_ms
+        return due(move.asked_at + patience, self._clock.wall_ms(), patience)
 
     # -- what nobody has taken ----------------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ database that the leader and all followers share (DESIGN 10; bus.md c, d).
 | `moves` | what persons want moved; evidence that is only inserted |
 | `ownership` | whose a thread or a message was last |
 | `settling` | what ends with a receipt; tombstones and how they go |
+| `due` | whether the time has come that a row names |
 | `decisions` | what was decided or refused, by which guard and law |
 | `events` | what is decided, for who records |
 | `looking` | what is pending, unsettled, stuck, and the life of one id |

@@ -38,6 +38,8 @@ class Limits:
     """Of them, about one subject: the first half and the last half."""
     grace_ms: int = 2_500
     """How long nobody has to serve a binding whose last server is dead, before a leader takes what is left there."""
+    delay_ms: int = 60_000
+    """How long a receipt that has failed waits at most before it is tried again."""
     attempts: int = 5
     """How often a receipt is tried that certainly fails, before only a person tries it again."""
 

@@ -11,6 +11,7 @@ import attrs
 from tenure.adapters.journal import deliveries, receipts
 from tenure.adapters.journal.decisions import DECISION_COLUMNS, Decision, decision_row
 from tenure.adapters.journal.deliveries import LIVE
+from tenure.adapters.journal.due import waiting, waiting_updates
 from tenure.adapters.journal.moves import Move, move_of
 from tenure.adapters.journal.rows import (
     DELIVERY_COLUMNS,
@@ -34,15 +35,18 @@ PAGE: Final = 10_000
 """How many rows are listed at most, if nothing else is asked for."""
 
 _PENDING: Final = (
-    f"SELECT {RECEIPT_COLUMNS} FROM receipts WHERE phase = 'pending' AND binding = ? AND not_before <= ?"
-    " ORDER BY first_update, receipt_id LIMIT ?"
+    f"SELECT {RECEIPT_COLUMNS} FROM receipts WHERE phase = 'pending' AND binding = ?"
+    " AND NOT (not_before > ? AND not_before <= ?) ORDER BY first_update, receipt_id LIMIT ?"
 )
 _FALLEN: Final = (
     f"SELECT {RECEIPT_COLUMNS} FROM receipts WHERE fallen_process = ? AND fallen_instance = ? AND phase = 'pending'"
-    " AND not_before <= ? ORDER BY first_update, receipt_id LIMIT ?"
+    " AND NOT (not_before > ? AND not_before <= ?) ORDER BY first_update, receipt_id LIMIT ?"
 )
 _OWNED: Final = f"SELECT {RECEIPT_COLUMNS} FROM receipts WHERE owner_process = ? ORDER BY first_update, receipt_id"
-_NEXT: Final = "SELECT min(not_before) FROM receipts WHERE phase = 'pending' AND binding = ? AND not_before > ?"
+_NEXT: Final = (
+    "SELECT min(not_before) FROM receipts WHERE phase = 'pending' AND binding = ?"
+    " AND not_before > ? AND not_before <= ?"
+)
 _IN_PHASE: Final = (
     f"SELECT {UPDATE_COLUMNS} FROM updates WHERE settled_at IS NULL AND phase = ? AND update_id > ?"
     " ORDER BY update_id LIMIT ?"
@@ -52,11 +56,11 @@ _SERVED: Final = (
     " AND update_id > ? ORDER BY update_id LIMIT ?"
 )
 _DUE: Final = (
-    f"SELECT {UPDATE_COLUMNS} FROM updates WHERE settled_at IS NULL AND phase = 'waiting' AND next_at <= ?"
-    " AND update_id > ?"
+    f"SELECT {UPDATE_COLUMNS} FROM updates WHERE settled_at IS NULL AND phase = 'waiting'"
+    " AND NOT (next_at > ? AND next_at <= ?) AND update_id > ?"
     " ORDER BY update_id LIMIT ?"
 )
-_NEXT_RETRY: Final = "SELECT min(next_at) FROM updates WHERE phase = 'waiting' AND next_at > ?"
+_NEXT_RETRY: Final = "SELECT min(next_at) FROM updates WHERE phase = 'waiting' AND next_at > ? AND next_at <= ?"
 _LIVE_RECEIPTS: Final = (
     f"SELECT {RECEIPT_COLUMNS} FROM receipts WHERE settled_at IS NULL ORDER BY first_update, receipt_id LIMIT ?"
 )
@@ -73,12 +77,12 @@ _DECISIONS: Final = f"SELECT {DECISION_COLUMNS} FROM decisions WHERE subject = ?
 
 def pending_work(transaction: Transaction, binding: str, limit: int) -> tuple[ReceiptRow, ...]:
     """What may be taken now of what is for a binding, the oldest updates first."""
-    return tuple(map(receipt_row, transaction.read(_PENDING, (binding, transaction.now_ms, limit))))
+    return tuple(map(receipt_row, transaction.read(_PENDING, (binding, *_waiting(transaction), limit))))
 
 
 def fallen_to(transaction: Transaction, by: Party, limit: int) -> tuple[ReceiptRow, ...]:
     """What may be taken now since its offer to this instance fell with its donor."""
-    cells = transaction.read(_FALLEN, (by.process, by.instance, transaction.now_ms, limit))
+    cells = transaction.read(_FALLEN, (by.process, by.instance, *_waiting(transaction), limit))
     return tuple(map(receipt_row, cells))
 
 
@@ -97,7 +101,7 @@ def within_reach(transaction: Transaction, by: Party, limit: int, epoch: int | N
 def next_due_ms(transaction: Transaction, by: Party) -> int | None:
     """When (wall clock) the next receipt may be taken by `by` that may not be yet; None: there is none."""
     bindings = served_by(transaction, by)
-    found = [row[0] for name in bindings for row in transaction.read(_NEXT, (name, transaction.now_ms))]
+    found = [row[0] for name in bindings for row in transaction.read(_NEXT, (name, *_waiting(transaction)))]
     return min((at for at in found if isinstance(at, int)), default=None)
 
 
@@ -113,7 +117,7 @@ def outgoing(transaction: Transaction, after: int, limit: int, all_of_them: bool
     if all_of_them:
         found += transaction.read(_IN_PHASE, ("waiting", after, limit))
     else:
-        found += transaction.read(_DUE, (transaction.now_ms, after, limit))
+        found += transaction.read(_DUE, (*waiting_updates(transaction.now_ms), after, limit))
     return tuple(sorted(map(update_row, found), key=lambda row: row.data.update)[:limit])
 
 
@@ -130,8 +134,12 @@ def unbrought(transaction: Transaction, after: int, limit: int, unserved: bool) 
 
 def next_retry_ms(transaction: Transaction) -> int | None:
     """When (wall clock) the time of the next waiting update comes that has not come; None: there is none."""
-    found = transaction.one(_NEXT_RETRY, (transaction.now_ms,))
+    found = transaction.one(_NEXT_RETRY, waiting_updates(transaction.now_ms))
     return None if found is None or not isinstance(found[0], int) else found[0]
+
+
+def _waiting(transaction: Transaction) -> tuple[int, int]:
+    return waiting(transaction.now_ms, transaction.limits.delay_ms)
 
 
 # -- for people -------------------------------------------------------------------------------------------------------

@@ -138,7 +138,7 @@ def complete(transaction: Transaction, receipt_id: str, by: Holder) -> Output:
 def fail(transaction: Transaction, receipt_id: str, by: Holder, delay_ms: int, why: str) -> Output:
     """Its owner has tried in vain: it is not to be taken before `delay_ms` are over."""
     row = _row(transaction, receipt_id, Fail.event, by.instance)
-    due = transaction.now_ms + delay_ms
+    due = transaction.now_ms + min(delay_ms, transaction.limits.delay_ms)
     return _apply(transaction, row, Fail(by), by.instance, by.acquisition, not_before=due, detail=why)
 
 

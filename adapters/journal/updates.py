@@ -13,6 +13,7 @@ from tenure.adapters.journal.bodies import same_body
 from tenure.adapters.journal.capacity import size_of
 from tenure.adapters.journal.decisions import decide
 from tenure.adapters.journal.deliveries import LIVE, Admitted, Arrival, admit, find_update
+from tenure.adapters.journal.due import waiting_updates
 from tenure.adapters.journal.rows import UPDATE_COLUMNS, UpdateRow, update_row
 from tenure.adapters.journal.servers import leading
 from tenure.adapters.journal.settling import trim
@@ -52,7 +53,9 @@ _PUT: Final = (
 _FORWARDING: Final = (
     f"SELECT {UPDATE_COLUMNS} FROM updates WHERE settled_at IS NULL AND phase = 'forwarding' ORDER BY update_id"
 )
-_DUE: Final = f"SELECT {UPDATE_COLUMNS} FROM updates WHERE phase = 'waiting' AND next_at <= ? ORDER BY next_at LIMIT ?"
+_WAITING: Final = f"SELECT {UPDATE_COLUMNS} FROM updates WHERE phase = 'waiting'"
+_DUE: Final = f"{_WAITING} AND next_at <= ? ORDER BY next_at LIMIT ?"
+_BEYOND: Final = f"{_WAITING} AND next_at > ? ORDER BY next_at LIMIT ?"
 
 
 @attrs.frozen
@@ -260,7 +263,9 @@ def retry(transaction: Transaction, update_id: int, by: str) -> None:
 
 def retry_due(transaction: Transaction, by: str) -> tuple[int, ...]:
     """At most `AT_ONCE` updates whose time has come do not wait any longer."""
-    found = tuple(map(update_row, transaction.read(_DUE, (transaction.now_ms, AT_ONCE))))
+    after, until = waiting_updates(transaction.now_ms)
+    cells = [*transaction.read(_DUE, (after, AT_ONCE)), *transaction.read(_BEYOND, (until, AT_ONCE))]
+    found = tuple(map(update_row, cells[:AT_ONCE]))
     for row in found:
         _apply(transaction, row, Retry(), by, None, detail="its time has come")
     return tuple(row.data.update for row in found)

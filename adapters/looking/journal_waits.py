@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from tenure.adapters.journal.due import left_ms
 from tenure.adapters.journal.rows import ReceiptRow, ServerRow, UpdateRow
 from tenure.adapters.looking.journal_look import Lives
 from tenure.adapters.looking.journal_names import short
@@ -66,8 +67,8 @@ def _receipt(row: ReceiptRow, found: Story, place: Place, lives: Lives) -> list[
     match row.phase:
         case "pending":
             said = [f"{name} pending: nobody has it"]
-            if row.not_before > now:
-                said[0] += f", and it is not tried for {duration(row.not_before - now)} more"
+            if left := left_ms(row.not_before, now):
+                said[0] += f", and it is not tried for {duration(left)} more"
             said.append(f"  {_serves(row.binding, found.servers, lives)}")
             if data.fallen is not None:
                 said.append(f"  {data.fallen.instance} may take it as well: it was offered when its owner died")

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from tenure.adapters.errors import printable
+from tenure.adapters.journal.due import left_ms
 from tenure.adapters.journal.moves import Move
 from tenure.adapters.journal.rows import ReceiptRow, ServerRow, UpdateRow
 from tenure.adapters.looking.journal_look import STUCK, JournalLook, Lives
@@ -124,7 +125,7 @@ def receipt(row: ReceiptRow, updates: Iterable[int], lives: Lives, now_ms: int) 
     since = "" if row.owned_since is None else f" for {duration(now_ms - row.owned_since)}"
     match row.phase:
         case "pending":
-            later = f", {_next(row.not_before, now_ms)}" if row.not_before > now_ms else ""
+            later = f", {_next(row.not_before, now_ms)}" if left_ms(row.not_before, now_ms) else ""
             fell = "" if data.fallen is None else f", an offer to {data.fallen.instance} fell with its owner"
             said = (
                 f"pending{f', {data.attempts} of {data.limit} attempts failed' if data.attempts else ''}{later}{fell}"
@@ -204,7 +205,8 @@ def _updates(row: ReceiptRow, updates: Iterable[int]) -> str:
 
 
 def _next(at: int, now_ms: int) -> str:
-    return f"next try in {duration(at - now_ms)}" if at > now_ms else "next try now"
+    left = left_ms(at, now_ms)
+    return f"next try in {duration(left)}" if left else "next try now"
 
 
 def _update_mood(row: UpdateRow) -> Mood:
