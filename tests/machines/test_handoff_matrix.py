@@ -331,9 +331,10 @@ def test_f7_the_acceptance_that_was_first_counts(world: World) -> None:
 
 
 def test_f8_a_donor_that_dies_after_the_acceptance(world: World) -> None:
-    """F8: nothing is to be done."""
+    """F8: nothing is to be done, and nothing can be: its acquisition is over."""
     world.r.stage(world.d.offer("h", R))
     world.r.accept()
+    assert isinstance(world.journal.tell(Recover(world.d.holder.acquisition, "dead")), Refused)
     world.r.publish()
     assert world.executes(world.r)
 

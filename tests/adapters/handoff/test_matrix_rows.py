@@ -55,8 +55,8 @@ def test_F7_a_donor_that_dies_with_an_open_offer_is_no_bar(tmp_path: Path) -> No
     run(story())
 
 
-def test_F7_the_acceptance_that_was_first_counts(tmp_path: Path) -> None:
-    """Who recovers then finds another owner, who lives."""
+def test_F8_a_donor_that_dies_after_the_acceptance_takes_nothing_with_it(tmp_path: Path) -> None:
+    """Who recovers then finds another owner, who lives, and executes it."""
 
     async def story() -> None:
         async with House(tmp_path) as house, Station(house, 50) as donor, Station(house, 101) as other:
@@ -68,6 +68,10 @@ def test_F7_the_acceptance_that_was_first_counts(tmp_path: Path) -> None:
             late = await other.do(lambda j: j.recover(receipt, acquisition, other.party))
             assert isinstance(late, Refused)
             assert () == await other.do(lambda j: j.recover_all(other.party))
+            assert () == await other.do(lambda j: j.reclaim(other.party))
+            (mine,) = await other.takes()
+            assert (receipt, "h") == (mine.receipt_id, mine.holder.handoff)
+            assert await other.executes(receipt)
 
     run(story())
 

@@ -5,19 +5,38 @@ What goes to a follower goes through a socket between (`between`), which loses, 
 
 from __future__ import annotations
 
+import asyncio
+import functools
+import inspect
+import json
+from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import attrs
 
-from tenure.adapters.bus.messages.protocol import ProtocolIdentity
+from tenure.adapters.bus.messages.envelopes_handoff import LeaderOfferQueueHandoff
+from tenure.adapters.bus.messages.protocol import (
+    DURABLE_FOLLOWER_ADMISSION,
+    QUEUE_HANDOFF,
+    TENURE_STATUS,
+    ProtocolIdentity,
+    protocol_identity,
+)
+from tenure.adapters.bus.messages.wire import parse
 from tenure.adapters.files.timings import Timings
 from tenure.adapters.fleet.follower.outcomes import Accepted
 from tenure.adapters.handoff.handoff import Handoff
-from tests.adapters.fleet.fleet_room import TIMES, Chief, Hand, House
+from tests.adapters.fleet.fleet_room import TIMES, Chief, Hand, House, run, until
 from tests.adapters.handoff.between import Between
-from tests.adapters.handoff.handoff_room import Station
+from tests.adapters.handoff.handoff_room import Fault, Station
+
+OFFER: Final = "leader.offerQueueHandoff"
+BARE: Final = protocol_identity("none", [DURABLE_FOLLOWER_ADMISSION, TENURE_STATUS])
+"""Of who knows nothing of handoffs."""
+FIRST_ONLY: Final = protocol_identity("first", [DURABLE_FOLLOWER_ADMISSION, QUEUE_HANDOFF, TENURE_STATUS])
+"""Of who knows nothing of an item's second one."""
 
 FAST = attrs.evolve(TIMES, handoff_timeout_ms=20_000, relay_margin_ms=100.0, retry_first_ms=5, retry_last_ms=20)
 
@@ -111,3 +130,70 @@ class Citizen(Station):
     def holds_now(self) -> list[str]:
         """What it has in memory."""
         return [held.receipt_id for held in self.items]
+
+
+# -- tests ------------------------------------------------------------------------------------------------------------
+
+
+def in_town(**times: float) -> Callable[[Callable[..., Coroutine[Any, Any, None]]], Callable[..., None]]:
+    """A test that is told in a town of its own, with these timings: ``async def test_...(town, ...)``."""
+
+    def told(story: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+        @functools.wraps(story)
+        def test(tmp_path: Path, **given: Any) -> None:
+            async def there() -> None:
+                async with Town(tmp_path, attrs.evolve(FAST, **times)) as town:
+                    await story(town, **given)
+
+            run(there())
+
+        _, *others = inspect.signature(story).parameters.values()
+        place = inspect.Parameter("tmp_path", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        test.__signature__ = inspect.Signature([place, *others])  # type: ignore[attr-defined]
+        return test
+
+    return told
+
+
+async def pair(town: Town, **more: Any) -> tuple[Citizen, Citizen, str]:
+    """A leader that holds an item of its follower's thread."""
+    lead = await town.leads(**more)
+    other = await town.follows(101)
+    held = await lead.holds(5, other.thread)
+    return lead, other, held.receipt_id
+
+
+async def sending(donor: Citizen, to: Citizen) -> tuple[asyncio.Future[None], asyncio.Event]:
+    """An offer that is on its way until the event is set; and the pass in which it is made."""
+    hold = to.between.hold = asyncio.Event()
+    passing = asyncio.ensure_future(donor.handoff.reconcile())
+    await until(lambda: to.between.held)
+    return passing, hold
+
+
+async def accepting(donor: Citizen, to: Citizen) -> tuple[asyncio.Future[None], asyncio.Event]:
+    """An offer whose recipient asks the journal once the event is set; and the pass in which it is made."""
+    gate = asyncio.Event()
+    to.journal.faults["accept"] = [Fault(gate=gate)]
+    passing = asyncio.ensure_future(donor.handoff.reconcile())
+    await until(lambda: to.journal.waiting)
+    return passing, gate
+
+
+def offer_of(citizen: Citizen) -> LeaderOfferQueueHandoff:
+    """The first that was sent to it."""
+    offer = parse(json.dumps(citizen.between.seen[0]).encode())
+    assert isinstance(offer, LeaderOfferQueueHandoff)
+    return offer
+
+
+async def owner_of(station: Citizen, receipt: str) -> str | None:
+    """The instance, as the journal says."""
+    owner = (await station.row(receipt)).data.owner
+    return None if owner is None else owner.instance
+
+
+async def settled_once(receipt: str, *stations: Citizen) -> None:
+    """It is executed by exactly one of them."""
+    assert 1 == [await station.executes(receipt) for station in stations].count(True)
+    assert "done" == (await stations[0].row(receipt)).phase
