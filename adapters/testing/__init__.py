@@ -10,6 +10,15 @@
     agent.assert_explained()                  # everything that happened is a behaviour of the specification
 
 With pytest, ``pytest_plugins = ["tenure.adapters.testing.plugin"]`` gives the same as fixtures.
+
+| file | what is in it |
+|---|---|
+| `agent` | an agent directory in memory, and the processes around it |
+| `memory`, `registry` | ports without a world; the registry of a test |
+| `faulty`, `databases` | files, and databases, that fail on demand |
+| `history` | what became of work, from what all processes say and from the journal |
+| `plugin` | the kit as pytest fixtures |
+| `updates` | a queue of updates in a process of its own |
 """
 
 from __future__ import annotations

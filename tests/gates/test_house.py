@@ -130,6 +130,23 @@ def strayed(place: Path, text: str) -> set[str]:
     return files | {name for name in named(_ROOM_TABLE, text) if not (place / name / "__init__.py").is_file()}
 
 
+def forgotten(place: Path, text: str) -> set[str]:
+    """The files and rooms of a package that the tables of its docstring do not name."""
+    files = {path.stem for path in place.glob("*.py")} - {"__init__"}
+    rooms = {path.parent.name for path in place.glob("*/__init__.py")}
+    known = {name.removesuffix(".py") for name in named(_TABLE, text)}
+    return (files - known) | (rooms - {name.removesuffix("/") for name in named(_ROOM_TABLE, text)})
+
+
+def test_a_package_says_what_it_has() -> None:
+    """Every file and room of the adapters stands in a table of its package's docstring."""
+    for path in sorted((ROOT / "adapters").rglob("__init__.py")):
+        text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+        assert set() == forgotten(path.parent, text), path
+    table = "| file | what |\n|---|---|\n| `client` | a |\n\n| room | what |\n|---|---|\n| `messages/` | b |"
+    assert {"peer", "wording", "serving", "endpoints"} == forgotten(ROOT / "adapters" / "bus", table)
+
+
 def test_what_a_package_says_that_it_has_is_there() -> None:
     """The tables of files and rooms in the docstrings of packages name what stands beside them."""
     tables = 0
