@@ -31,7 +31,11 @@ class Limits:
     """Settled updates, deliveries and receipts that are remembered at most, together; the oldest are forgotten first, a
     delivery and a receipt never before the updates that they came of are settled (I15, L9)."""
     tombstone_ms: int = 14 * DAY_MS
-    """How long they are remembered at most. Telegram hands an update out for a day."""
+    """How long they are remembered, where there are more than `tombstones_least`. Telegram hands an update out for a
+    day."""
+    tombstones_least: int = 30_000
+    """So many are remembered however old they are: age is what the wall clock says, and where that jumps ahead,
+    everything is old at once (I15)."""
     decisions: int = 1_000_000
     """Decisions that are remembered at most."""
     decisions_of_one: int = 200
@@ -45,7 +49,7 @@ class Limits:
 
 
 TRIMMED_AT_ONCE: Final = 4
-"""How many old rows an operation forgets on its way: more than the one that it adds, so that the bound holds."""
+"""How many old rows an operation forgets on its way besides as many as it adds, so that the bound holds."""
 
 
 def size_of(text: str) -> int:

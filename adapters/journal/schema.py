@@ -60,7 +60,7 @@ _FIRST: Final = (
         settled_at INTEGER)""",
     "CREATE INDEX deliveries_by_receipt ON deliveries (receipt_id, update_id)",
     "CREATE INDEX deliveries_by_update ON deliveries (update_id)",
-    "CREATE INDEX deliveries_settled ON deliveries (settled_at, delivery_id) WHERE settled_at IS NOT NULL",
+    "CREATE INDEX deliveries_settled ON deliveries (settled_at) WHERE settled_at IS NOT NULL",
     """CREATE TABLE receipts (
         receipt_id TEXT PRIMARY KEY,
         phase TEXT NOT NULL,

@@ -16,7 +16,7 @@ from tenure.adapters.journal.deliveries import LIVE, Admitted, Arrival, admit, f
 from tenure.adapters.journal.due import waiting_updates
 from tenure.adapters.journal.rows import UPDATE_COLUMNS, UpdateRow, update_row
 from tenure.adapters.journal.servers import leading
-from tenure.adapters.journal.settling import trim
+from tenure.adapters.journal.settling import settling_at, trim
 from tenure.adapters.journal.transaction import Declined, Transaction, Undone
 from tenure.machines.admission_identity import Queue, delivery_id
 from tenure.machines.chart import Refused, Step
@@ -61,11 +61,13 @@ _BEYOND: Final = f"{_WAITING} AND next_at > ? ORDER BY next_at LIMIT ?"
 @attrs.frozen
 class Incoming:
     """An update as it was polled: `raw` is its JSON text, `kind` that of the envelope in which it would be forwarded;
-    it may be said later (`forward`, `keep`)."""
+    it may be said later (`forward`, `keep`). `beyond`: why it is out of the bounds of what is kept, in words; it is
+    discarded as soon as it is journaled, and that is told under its id."""
 
     update: int
-    raw: str = attrs.field(repr=False)
+    raw: str = attrs.field(repr=False, default="")
     kind: str = ""
+    beyond: str = ""
 
 
 @attrs.frozen
@@ -124,10 +126,11 @@ def append(transaction: Transaction, batch: Sequence[Incoming], epoch: int, by: 
             or meta.update_bytes + size > transaction.limits.entry_bytes
         ):
             raise Undone(NoRoom(meta.updates, meta.update_bytes))
+    settled = settling_at(transaction, "updates") if skipped else None
     for incoming in fresh:
-        _append_one(transaction, incoming, epoch, by, skipped)
+        _append_one(transaction, incoming, epoch, by, settled)
     if skipped:
-        trim(transaction)
+        trim(transaction, len(fresh))
     return Appended(tuple(incoming.update for incoming in fresh), known, meta.passed)
 
 
@@ -152,7 +155,9 @@ def _sorted_out(transaction: Transaction, batch: Sequence[Incoming]) -> tuple[li
     return fresh, tuple(known)
 
 
-def _append_one(transaction: Transaction, incoming: Incoming, epoch: int, by: str, skipped: bool) -> None:
+def _append_one(transaction: Transaction, incoming: Incoming, epoch: int, by: str, settled: int | None) -> None:
+    """`settled`: when it is skipped; None: it is not."""
+    skipped = settled is not None
     meta, now = transaction.meta, transaction.now_ms
     data = Update(incoming.update, incoming.kind)
     message = (Skip if skipped else Admit)(epoch, meta.fence, meta.passed)
@@ -160,7 +165,7 @@ def _append_one(transaction: Transaction, incoming: Incoming, epoch: int, by: st
     taken: Step[Update, Output] = decide(
         transaction, FORWARDING, FORWARDING.initial, data, message, subject=subject, party=by, tenure=epoch
     )
-    raw, settled = ("", now) if skipped else (incoming.raw, None)
+    raw = "" if skipped else incoming.raw
     transaction.write(_INSERT, (incoming.update, taken.phase, raw, now, incoming.kind, settled))
     meta.passed = incoming.update
     if skipped:
@@ -168,6 +173,9 @@ def _append_one(transaction: Transaction, incoming: Incoming, epoch: int, by: st
     else:
         meta.updates += 1
         meta.update_bytes += size_of(raw)
+    if incoming.beyond and not skipped:
+        row = _row(transaction, incoming.update, Discard.event, by)
+        _apply(transaction, row, Discard(admitted=False), by, epoch, detail=f"not kept: {incoming.beyond}")
 
 
 # -- the fence and the first start ------------------------------------------------------------------------------------
@@ -345,7 +353,7 @@ def _apply(
             data.attempts,
             data.failure,
             None if delay is None else transaction.now_ms + delay,
-            None if live else transaction.now_ms,
+            None if live else settling_at(transaction, "updates"),
             data.update,
         ),
     )
@@ -354,7 +362,7 @@ def _apply(
         meta.updates -= 1
         meta.update_bytes -= size_of(row.raw)
         meta.tombstones += 1
-        trim(transaction)
+        trim(transaction, 1)
     return taken
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tenure.adapters.journal.journal import Journal
 from tenure.adapters.journal.updates import Appended
 from tenure.machines.chart import Refused
@@ -54,8 +56,8 @@ def test_tombstones_are_bounded_by_number(room: Room) -> None:
 
 
 def test_tombstones_are_bounded_by_age(room: Room) -> None:
-    """What is older than the bound goes as others settle."""
-    room.limits = room.limits.__class__(tombstone_ms=1_000)
+    """What is older than the bound goes as others settle; however old, a number stays."""
+    room.limits = room.limits.__class__(tombstone_ms=1_000, tombstones_least=9)
     journal = room.started()
     for update in range(1, 5):
         executed(journal, update)
@@ -105,9 +107,61 @@ def test_skipped_history_is_trimmed_as_well(room: Room) -> None:
     assert [] == miscounted(room)
 
 
+def test_the_bound_holds_in_the_first_start(room: Room) -> None:
+    """As many are forgotten as are added, however many come at once."""
+    room.limits = room.limits.__class__(tombstones=12)
+    journal = room.open()
+    journal.raise_fence(EPOCH, "i1")
+    for first in range(0, 3_000, 100):
+        journal.append([incoming(first + i) for i in range(100)], EPOCH, "i1", skipped=True)
+        assert 12 == journal.state().tombstones
+    assert [2_988, 2_999] == [table(room, f"SELECT {what}(update_id) FROM updates")[0][0] for what in ("min", "max")]
+    assert [] == miscounted(room)
+
+
+def executed_unpolled(journal: Journal, update: int) -> str:
+    """For a leader of the other system, of whose updates the journal has no rows; the receipt."""
+    answer = journal.admit(arrival(update), "B", "i1")
+    receipt = str(getattr(answer, "receipt", ""))
+    holder = taken(journal, receipt)
+    journal.start(receipt, holder)
+    journal.complete(receipt, holder)
+    return receipt
+
+
+def test_a_clock_that_jumps_ahead_forgets_nothing(room: Room) -> None:
+    """Everything is old at once, and a leader of the other system may still hand it out: nothing but the tombstone says
+    that it was executed."""
+    journal = room.started()
+    receipt = executed_unpolled(journal, 77)
+    room.clock.step(2 * room.limits.tombstone_ms)
+    for update in range(100, 105):
+        executed_unpolled(journal, update)
+    for _ in range(2):
+        again = journal.admit(arrival(77), "B", "i1")
+        assert (receipt, True) == (getattr(again, "receipt", None), getattr(again, "again", None))
+        room.clock.step(-2 * room.limits.tombstone_ms)
+
+
+@pytest.mark.parametrize("back", [0, 1, 3_600_000, 10**10])
+def test_what_was_settled_last_is_forgotten_last(room: Room, back: int) -> None:
+    """Also where the clock was set back meanwhile: else it would be forgotten as soon as it is settled."""
+    room.limits = room.limits.__class__(tombstones=12)
+    journal = room.started()
+    for update in range(1, 11):
+        executed_unpolled(journal, update)
+    room.clock.step(-back)
+    for update in range(11, 31):
+        executed_unpolled(journal, update)
+        known = [u for (u,) in table(room, "SELECT update_id FROM deliveries ORDER BY 1")]
+        assert list(range(update - len(known) + 1, update + 1)) == known
+        assert len(known) >= 5
+        assert [] == miscounted(room)
+
+
 def test_unsettled_work_is_never_trimmed(room: Room) -> None:
     """However old, and however many are settled after it."""
-    room.limits = room.limits.__class__(tombstones=3, tombstone_ms=10)
+    room.limits = room.limits.__class__(tombstones=3, tombstones_least=0, tombstone_ms=10)
     journal = room.started(1, 2)
     receipt = kept(journal, 1)
     for update in range(3, 20):

@@ -206,7 +206,7 @@ def test_attempts_take_longer_and_longer(room: Room) -> None:
     delays = []
     for _ in range(8):
         assert isinstance(journal.forward(5, EPOCH, "C", "i1"), Send)
-        answer = journal.failed(5, EPOCH, "transport-failed", "i1")
+        answer = journal.failed(5, EPOCH, "acknowledgement-missing", "i1")
         assert isinstance(answer, RetryIn)
         delays.append(answer.delay_ms // 1_000)
     assert [1, 2, 4, 8, 16, 32, 60, 60] == delays
