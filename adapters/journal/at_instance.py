@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 
 from tenure.adapters.journal import deliveries, looking, moves, receipts, servers
@@ -9,7 +10,7 @@ from tenure.adapters.journal.deliveries import Admitted, Arrival
 from tenure.adapters.journal.moves import Evidence, Move
 from tenure.adapters.journal.operating import Operating
 from tenure.adapters.journal.receipts import Recovered
-from tenure.adapters.journal.rows import ReceiptRow
+from tenure.adapters.journal.rows import ReceiptRow, ServerRow
 from tenure.adapters.journal.transaction import Declined, Transaction
 from tenure.machines.admission_identity import Queue
 from tenure.machines.chart import Refused
@@ -28,17 +29,25 @@ class AtInstance(Operating):
         it. The same again is answered with the same receipt, also when it was executed long ago (I15, I16)."""
         return self._write(lambda t: deliveries.admit(t, arrival, mine, by, self._key, queue, payload))
 
-    def serve(self, binding: str, by: Party) -> None:
-        """`by` serves the binding from now on: it is registered, or leads."""
-        self._store.write(lambda t: servers.serve(t, binding, by))
+    def serve(
+        self, binding: str, by: Party, *, under: int | None = None, over: ServerRow | None = None
+    ) -> ServerRow | Refused | None:
+        """`by`, which is registered for the binding under the leader of epoch `under`, serves it from now on; else who
+        stands in the way. `over`: who stood there, by a row that was read before that registration was confirmed
+        last."""
+        return self._write(lambda t: servers.serve(t, binding, by, under, over))
 
     def unserve(self, binding: str, by: Party) -> bool:
         """`by` serves it no longer; whether it did."""
-        return self._store.write(lambda t: servers.unserve(t, binding, by))
+        return bool(self.leave(by, (binding,)))
+
+    def leave(self, by: Party, bindings: Sequence[str] | None = None) -> tuple[str, ...]:
+        """`by` serves these no longer, where it did; without `bindings` it serves nothing. What it has left."""
+        return self._store.write(lambda t: servers.leave(t, by, bindings))
 
     def vacancies(self) -> tuple[str, ...]:
-        """The bindings whose last server is proven dead, and that nobody has served for the grace. The grace begins
-        when a call of this finds the death."""
+        """The bindings with pending work that nobody has served for the grace, since their last server left or is
+        proven dead. After a death the grace begins when a call of this finds it."""
         return self._store.write(servers.vacancies)
 
     # -- receipts -----------------------------------------------------------------------------------------------------

@@ -26,6 +26,11 @@ class AtLeader(Operating):
         """All that was there before is journaled as skipped; what comes from now on is work."""
         return self._write(lambda t: updates.end_first_start(t, epoch, by))
 
+    def serve_leading(self, binding: str, by: Party, epoch: int, adopted: Sequence[str] = ()) -> Refused | None:
+        """Who leads under `epoch` serves the leader's binding from now on, whoever stands there. `adopted`: bindings
+        that it takes what is left of, where nobody has ever served them."""
+        return self._write(lambda t: servers.serve_leading(t, binding, by, epoch, adopted))
+
     # -- updates, at the leader ---------------------------------------------------------------------------------------
 
     def append(

@@ -1,16 +1,19 @@
 """Who serves a binding, and by which right pending work is taken (bus.md d; table `servers`).
 
-An instance writes itself down when it is registered, or leads; it replaces whoever stood there, since the leader has
-decided that. One that has died does not say so: whoever looks and finds the proof writes down when.
+An instance writes itself down when it is registered, or leads: a compare-and-set against who stands there. A leader
+does so under its fence. Who is registered replaces one that has left, or is proven dead, and one that is alive only
+where its own registration was confirmed after it had read that row (law Late is nothing). One that leaves says so; one
+that has died does not: whoever looks and finds the proof writes down when.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from tenure.adapters.fleet.identities import only_process, parent_process
 from tenure.adapters.journal.rows import SERVER_COLUMNS, ServerRow, server_row, text
-from tenure.adapters.journal.transaction import Transaction
+from tenure.adapters.journal.transaction import Declined, Transaction
 from tenure.machines.chart import Refused, step
 from tenure.machines.forwarding import FORWARDING
 from tenure.machines.forwarding_messages import Admit, Update
@@ -45,16 +48,49 @@ def served_by(transaction: Transaction, by: Party) -> tuple[str, ...]:
     return tuple(text(row[0]) for row in rows)
 
 
-def serve(transaction: Transaction, binding: str, by: Party) -> None:
-    """`by` serves the binding from now on."""
+def serve(
+    transaction: Transaction, binding: str, by: Party, under: int | None = None, over: ServerRow | None = None
+) -> ServerRow | None:
+    """`by`, which is registered for the binding under the leader of epoch `under` (None: it said none), serves it from
+    now on. Else who stands in the way: a process that is not known to be dead, and has not left.
+
+    `over`: that row, where `by` has read it and its registration was confirmed since, so that whoever stands there has
+    lost his. A row that was written meanwhile is another one. Raises `Declined` under the leader of an epoch that is
+    over."""
+    if under is not None and under < transaction.meta.fence:
+        _require_leading(transaction, under, by)
     known = server_of(transaction, binding)
-    if known is not None and known.party == by and known.left_at is None:
-        return
+    if known is not None and known.left_at is None:
+        if known.party == by:
+            return None
+        of_the_past = known.party.process == by.process or known == over
+        if not of_the_past and transaction.liveness.evidence(known.party.process) != "dead":
+            return known
+    _put(transaction, binding, by, known)
+    return None
+
+
+def serve_leading(transaction: Transaction, binding: str, by: Party, epoch: int, adopted: Iterable[str]) -> None:
+    """`by`, which leads under `epoch`, serves the leader's binding from now on, whoever stands there: the fence says
+    that he does not lead. What nobody has ever served of `adopted` is as if `by` had left it now: it is taken after the
+    grace. Raises `Declined` for an epoch that is not the one that has raised the fence."""
+    _require_leading(transaction, epoch, by)
+    known = server_of(transaction, binding)
+    if known is None or known.left_at is not None or known.party != by:
+        _put(transaction, binding, by, known)
+    for key in adopted:
+        if server_of(transaction, key) is None:
+            _put(transaction, key, by, None)
+            _left(transaction, key)
+
+
+def _put(transaction: Transaction, binding: str, by: Party, known: ServerRow | None) -> None:
+    # Two rows of one binding are never the same: `since` rises, whatever the clock does.
+    since = transaction.now_ms if known is None else max(transaction.now_ms, known.since + 1)
     transaction.write(
-        "INSERT INTO servers (binding, instance, process, session, since, left_at) VALUES (?, ?, ?, ?, ?, NULL)"
-        " ON CONFLICT (binding) DO UPDATE SET instance = excluded.instance, process = excluded.process,"
-        " session = excluded.session, since = excluded.since, left_at = NULL",
-        (binding, by.instance, by.process, by.session, transaction.now_ms),
+        "INSERT OR REPLACE INTO servers (binding, instance, process, session, since, left_at)"
+        " VALUES (?, ?, ?, ?, ?, NULL)",
+        (binding, by.instance, by.process, by.session, since),
     )
 
 
@@ -84,31 +120,31 @@ def abandoned(transaction: Transaction) -> tuple[str, ...]:
     return tuple(found)
 
 
-def unserve(transaction: Transaction, binding: str, by: Party) -> bool:
-    """`by` serves it no longer; whether it did."""
-    known = server_of(transaction, binding)
-    if known is None or known.left_at is not None:
-        return False
-    if (known.party.instance, known.party.process) != (by.instance, by.process):
-        return False
-    _left(transaction, binding)
-    return True
+def leave(transaction: Transaction, by: Party, bindings: Sequence[str] | None) -> tuple[str, ...]:
+    """`by` serves these no longer (None: nothing); which of them it did."""
+    mine = served_by(transaction, by)
+    left = tuple(binding for binding in mine if bindings is None or binding in bindings)
+    for binding in left:
+        _left(transaction, binding)
+    return left
 
 
 def vacancies(transaction: Transaction) -> tuple[str, ...]:
     """Write down which bindings have lost their server to a proven death, and answer those with pending work that
-    nobody has served for the grace since: the leader may take it. Of a binding that was left long ago, and has no work,
-    nothing is kept."""
+    nobody has served for the grace since that, or since their server left: the leader may take it. Of a binding that
+    was left long ago, and has no work, nothing is kept."""
     found: list[str] = []
     old = transaction.now_ms - transaction.limits.tombstone_ms
     for row in servers(transaction):
-        work = row.left_at is None or transaction.one(_PENDING, (row.binding,)) is not None
-        if work and transaction.liveness.evidence(row.party.process) == "dead":
-            if row.left_at is None:
+        if row.left_at is None:
+            if transaction.liveness.evidence(row.party.process) == "dead":
                 _left(transaction, row.binding)
+        elif transaction.one(_PENDING, (row.binding,)) is not None:
+            if row.left_at > transaction.now_ms:
+                _left(transaction, row.binding)  # the clock went back: the grace begins anew
             elif _vacant(transaction, row):
                 found.append(row.binding)
-        elif not work and row.left_at is not None and row.left_at < old:
+        elif row.left_at < old:
             transaction.write(_FORGET, (row.binding, row.binding))
     return tuple(found)
 
@@ -122,7 +158,7 @@ def right_of(transaction: Transaction, binding: str, by: Party, epoch: int | Non
         return "serves"
     if epoch is None or leading(transaction, epoch) is not None or not _vacant(transaction, row):
         return "none"
-    return "left" if transaction.liveness.evidence(row.party.process) == "dead" else "none"
+    return "left"
 
 
 def leading(transaction: Transaction, epoch: int) -> Refused | None:
@@ -133,8 +169,13 @@ def leading(transaction: Transaction, epoch: int) -> Refused | None:
     return taken if isinstance(taken, Refused) else None
 
 
+def _require_leading(transaction: Transaction, epoch: int, by: Party) -> None:
+    refused = leading(transaction, epoch)
+    if refused is not None:
+        raise Declined(refused, "", by.instance, str(epoch))
+
+
 def _vacant(transaction: Transaction, row: ServerRow) -> bool:
-    # A clock that went back makes it wait for longer.
     return row.left_at is not None and transaction.now_ms - row.left_at >= transaction.limits.grace_ms
 
 

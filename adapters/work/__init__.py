@@ -12,6 +12,7 @@
 | `forwarding` | bringing each journaled update to whose it is, while this process leads |
 | `items` | what a process has taken and not begun; what a handler is given |
 | `worker` | taking, starting, executing and settling, as long as the process lives |
+| `serving` | which bindings are this process's as its role changes, and the journal told of it |
 | `intake` | what a leader delivers to a follower |
 | `events` | that a handler is called, for who records |
 | `journaling` | the journal as the others use it |

@@ -21,6 +21,7 @@ from tenure.adapters.journal.updates import Appended, Conflict, Incoming, NoRoom
 from tenure.adapters.work.forwarding import OTHER, Outcome, Outgoing
 from tenure.adapters.work.items import Held, Item
 from tenure.adapters.work.routing import Address, address, thread_of
+from tenure.adapters.work.serving import Serving
 from tenure.adapters.work.source import update_id
 from tenure.machines import poll_loop
 from tenure.machines.chart import Refused
@@ -194,23 +195,15 @@ class JournalReceipts:
     ) -> None:
         """`epoch`: under which this process leads now. `on_refused` is told of a receipt that is not this process's any
         more, and why."""
-        self.to_serve: list[str] = []
-        """Bindings that this process serves from now on, where that is not written down yet: before anything is taken
-        it is."""
-        self.to_adopt: list[str] = []
-        """The same of bindings that nobody has ever served."""
+        self.serving = Serving(journal, me)
+        """Told before anything is taken."""
         self._journal = journal
         self._me = me
         self._epoch = epoch
         self._on_refused = on_refused
 
     async def take(self, limit: int) -> tuple[Held, ...]:
-        while self.to_serve:
-            await self._journal.call(lambda j: j.serve(self.to_serve[0], self._me))
-            del self.to_serve[0]
-        while self.to_adopt:
-            await self._journal.call(lambda j: _adopt(j, self.to_adopt[0], self._me))
-            del self.to_adopt[0]
+        await self.serving.tell()
         epoch = self._epoch()
         rows = await self._journal.call(lambda j: j.take_some(self._me, limit, epoch=epoch))
         return tuple(held(row) for row in rows if row.data.offer is None)
@@ -254,24 +247,11 @@ class JournalReceipts:
         return await self._journal.call(lambda j: j.due_in(self._me))
 
     async def leave(self) -> None:
-        """This process serves nothing any more."""
-        me = self._me
-
-        def leave(journal: Journal) -> None:
-            for row in journal.servers():
-                if (row.party.instance, row.party.process) == (me.instance, me.process):
-                    journal.unserve(row.binding, me)
-
-        await self._journal.call(leave)
+        await self.serving.leave()
 
     def _told(self, held: Held, answer: object) -> None:
         if isinstance(answer, Refused):
             self._on_refused(held.receipt_id, in_words(answer))
-
-
-def _adopt(journal: Journal, binding: str, me: Party) -> None:
-    if all(row.binding != binding for row in journal.servers()):
-        journal.serve(binding, me)
 
 
 def held(row: ReceiptRow) -> Held:

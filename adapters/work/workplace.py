@@ -52,6 +52,7 @@ from tenure.adapters.work.journaling import JournalReceipts, patiently
 from tenure.adapters.work.leading import LeadersWork
 from tenure.adapters.work.polling import PollCounts
 from tenure.adapters.work.remembering import remembering
+from tenure.adapters.work.serving import Serving
 from tenure.adapters.work.source import Source
 from tenure.adapters.work.worker import WorkCounts, Worker
 from tenure.machines.follower_messages import Target
@@ -146,8 +147,6 @@ class Workplace:
         self._handoff: Handoff | None = None
         self._working: asyncio.Task[None] | None = None
         self._moving: asyncio.Task[None] | None = None
-        self._served: list[str] = []
-        """The bindings that this process has served, the newest first."""
 
     # -- verbs --------------------------------------------------------------------------------------------------------
 
@@ -315,10 +314,12 @@ class Workplace:
         """The bindings that are this process's where it leads: the leader's, those that it served before, and the one
         under which it would be registered, which who was here before it may have left something for."""
         identity = self.member.identity
-        keys = (identity.leader_key(self._profile), *self._served, identity.profile_key(self._profile))
-        return tuple(dict.fromkeys(keys))
+        served = [] if self._receipts is None else self._receipts.serving.served
+        return tuple(dict.fromkeys((identity.leader_key(self._profile), *served, identity.profile_key(self._profile))))
 
     def _rerouted(self) -> None:
+        if self._receipts is not None:
+            self._receipts.serving.gone(route.entry.key for route in self.member.leader.routes())
         if self._leading is not None:
             self._leading.rerouted()
         if self._handoff is not None:
@@ -327,24 +328,23 @@ class Workplace:
     # -- news ---------------------------------------------------------------------------------------------------------
 
     def _role(self, role: Role) -> None:
-        match role:
-            case Following():
-                self._serves(self.member.follower.profile_key)
-            case Leading():
-                identity = self.member.identity
-                self._serves(identity.leader_key(self._profile))
-                if self._receipts is not None:
-                    self._receipts.to_adopt.append(identity.profile_key(self._profile))
+        if self._receipts is not None:
+            self._serves(role, self._receipts.serving)
         if self._on_role is not None:
             self._on_role(role)
 
-    def _serves(self, binding: str) -> None:
-        """From now on this process serves that binding."""
-        if binding in self._served:
-            self._served.remove(binding)
-        self._served.insert(0, binding)
-        if self._receipts is not None:
-            self._receipts.to_serve.append(binding)
+    def _serves(self, role: Role, serving: Serving) -> None:
+        match role:
+            case Following():
+                follower = self.member.follower
+                under = role.epoch if isinstance(role.epoch, int) else None
+                serving.follows(follower.profile_key, under, lambda: follower.statistics().heartbeats)
+            case Leading():
+                identity = self.member.identity
+                own = (identity.profile_key(self._profile),)
+                serving.leads(identity.leader_key(self._profile), role.epoch, own)
+            case _:
+                serving.ends()
         self._signal()
 
     async def _deliver(self, request: Forward) -> None:

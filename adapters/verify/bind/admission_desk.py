@@ -156,7 +156,7 @@ class Desk:
     def _arrive(self) -> None:
         self.know(alive=True)
         if self.parts.works:
-            self.receipts.to_serve.append(HOME[self.name])
+            self.receipts.serving.follows(HOME[self.name])
             self._task(self.worker.run())
 
     def _op(self, answer: Answered | Failed | Op) -> None:
@@ -368,7 +368,7 @@ class Desk:
             None if self.poller is None else (self.poller.phase, self.poller.data, len(self.poller._updates)),
             tuple(self.items),
             self.items.running,
-            tuple(self.receipts.to_serve),
+            len(self.receipts.serving.untold),
             (self.worker._pending.is_set(), self.worker._ready.is_set()),
             self.loop.local("_collect", "recover_at") <= self.loop.now,
         )

@@ -164,7 +164,7 @@ class Desk:
         self.items = _Items(lambda: self.worker.ready())
         self.receipts = _Receipts(journal, self.party, lambda: EPOCHS[name])
         self.receipts.desk = self
-        self.receipts.to_serve.append(BINDINGS[name])
+        self.receipts.serving.follows(BINDINGS[name])
         self.worker = Worker(self.receipts, self.items, self._handle, TIMES)
         handoffs = JournalHandoffs(journal, KEY, self.party)
         leads: Any = _Leads()
@@ -391,7 +391,7 @@ class Desk:
             self.executing,
             None if place is None else (place.phase, place.data),
             None if given is None else (given.phase, given.data, self.ports.token, given._to),
-            tuple(self.receipts.to_serve),
+            len(self.receipts.serving.untold),
             (self.worker._pending.is_set(), self.worker._ready.is_set()),
             self.loop.local("_collect", "recover_at") <= self.loop.now,
             (self.current, self.letter, self.owed) if self.recipient._taking else None,

@@ -24,6 +24,7 @@ from tenure.adapters.journal.liveness import process_name
 from tenure.adapters.journal.updates import Incoming, Kept
 from tenure.machines.identity import Process
 from tenure.machines.receipt_messages import Holder, Party, Taken
+from tests.adapters.journal.journal_room import serves
 
 KIND: Final = "leader.forwardMessage"
 EPOCH: Final = 3
@@ -72,7 +73,7 @@ class Desk:
         opened = Journal.open(real_ports(), agent_directory(self.root), self.profile, bot=bot, limits=limits)
         opened.raise_fence(EPOCH, self.me.instance)
         opened.end_first_start(EPOCH, self.me.instance)
-        opened.serve(MINE, self.me)
+        serves(opened, MINE, self.me)
         return opened
 
     def append(self, journal: Journal, *updates: int) -> None:
@@ -89,7 +90,7 @@ class Desk:
     def taken(self, journal: Journal, receipt: str, by: Party | None = None) -> Holder:
         """It was taken, by `me` or by who serves its binding from now on."""
         if by is not None:
-            journal.serve(MINE, by)
+            serves(journal, MINE, by)
         answer = journal.take(receipt, by or self.me)
         assert isinstance(answer, Taken), answer
         return answer.holder
@@ -99,7 +100,7 @@ class Desk:
         receipt, by = self.kept(journal, update), dead()
         journal.start(receipt, self.taken(journal, receipt, by))
         assert journal.recover_all(self.me)
-        journal.serve(MINE, self.me)
+        serves(journal, MINE, self.me)
         return receipt
 
     def failed(self, journal: Journal, update: int) -> str:

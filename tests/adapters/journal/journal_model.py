@@ -228,7 +228,7 @@ class Model:
             return "none"
         if server.left_at is None:
             return "serves" if (server.party.instance, server.party.process) == (by.instance, by.process) else "none"
-        over = self.now - server.left_at >= self.grace_ms and server.party.process in self.dead
+        over = self.now - server.left_at >= self.grace_ms
         return "left" if over and epoch is not None and epoch == self.fence else "none"
 
     def recover(self, receipt: str, expected: str) -> rm.Output:
@@ -273,8 +273,21 @@ class Model:
 
     # -- servers ------------------------------------------------------------------------------------------------------
 
-    def serve(self, binding: str, by: rm.Party) -> None:
+    def serve(self, binding: str, by: rm.Party, under: int | None, since: bool) -> Answer:
+        """Answers who is in the way. `since`: `by` was registered after whoever stands there."""
+        if under is not None and under < self.fence:
+            self.leads(under)
+        row = self.servers.get(binding)
+        if row is None or row.left_at is not None or row.party.process in {*self.dead, by.process} or since:
+            if row is None or row.left_at is not None or row.party != by:
+                self.servers[binding] = ServerOf(by)
+            return None
+        return row.party
+
+    def serve_leading(self, binding: str, by: rm.Party, epoch: int, adopted: str) -> None:
+        self.leads(epoch)
         self.servers[binding] = ServerOf(by)
+        self.servers.setdefault(adopted, ServerOf(by, self.now))
 
     def unserve(self, binding: str, by: rm.Party) -> bool:
         row = self.servers.get(binding)
@@ -286,11 +299,9 @@ class Model:
     def vacancies(self) -> tuple[str, ...]:
         found = []
         for binding, row in sorted(self.servers.items()):
-            if row.party.process not in self.dead:
-                continue
             work = any(r.phase == "pending" and r.binding == binding for r in self.receipts.values())
             if row.left_at is None:
-                row.left_at = self.now
+                row.left_at = self.now if row.party.process in self.dead else None
             elif work and self.now - row.left_at >= self.grace_ms:
                 found.append(binding)
         return tuple(found)

@@ -146,6 +146,12 @@ def taken(journal: Journal, receipt: str, by: Party = ME) -> Holder:
     return answer.holder
 
 
+def serves(journal: Journal, binding: str, by: Party) -> None:
+    """`by` serves it from now on, whoever did: it was registered since."""
+    over = next((row for row in journal.servers() if row.binding == binding), None)
+    assert journal.serve(binding, by, over=over) is None
+
+
 def table(room: Room, sql: str) -> list[tuple[object, ...]]:
     """Rows of the file, past the journal."""
     return [tuple(row) for row in room.reader().execute(sql)]

@@ -8,20 +8,15 @@ import pytest
 from tenure.adapters.errors import TenureError
 from tenure.adapters.journal.deliveries import Admitted, Arrival
 from tenure.adapters.journal.journal import Journal
-from tenure.adapters.journal.ownership import About
 from tenure.machines.admission_identity import delivery_id
 from tenure.machines.chart import Refused
-from tenure.machines.receipt_messages import Party
 from tests.adapters.journal.journal_room import (
     EPOCH,
     KIND,
-    ME,
     YOU,
     Room,
     arrival,
     body,
-    incoming,
-    kept,
     miscounted,
     table,
     taken,
@@ -158,96 +153,3 @@ def test_payloads_are_bounded(room: Room) -> None:
         journal.admit(arrival(5, "C"), "C", "i2", payload="x" * 201)
     assert before == room.bytes()
     assert isinstance(journal.admit(arrival(5, "C", raw="x" * 201), "C", "i2"), Admitted)  # bodies are not
-
-
-# -- who serves -------------------------------------------------------------------------------------------------------
-
-
-def test_who_serves_a_binding(room: Room) -> None:
-    """The last one that said so; only that one says that it does not any more."""
-    journal = room.started()
-    journal.serve("C", YOU)
-    assert {"B": ME, "C": YOU} == {row.binding: row.party for row in journal.servers()}
-    journal.serve("C", ME)
-    assert not journal.unserve("C", YOU)
-    assert journal.unserve("C", ME)
-    assert not journal.unserve("C", ME)
-    assert not journal.unserve("D", ME)
-    assert {"B": None, "C": room.clock.wall} == {row.binding: row.left_at for row in journal.servers()}
-
-
-def test_to_serve_again_changes_nothing(room: Room) -> None:
-    """No write for what stands there."""
-    journal = room.started()
-    before = room.bytes()
-    journal.serve("B", ME)
-    assert before == room.bytes()
-
-
-def test_a_vacancy_needs_a_death_and_time(room: Room) -> None:
-    """Silence proves nothing (I22); the grace begins when the death is found."""
-    journal = room.started()
-    journal.serve("C", YOU)
-    journal.serve("D", YOU)
-    for binding, update in (("C", 5), ("D", 6)):
-        journal.append([incoming(update)], EPOCH, "i1")
-        journal.keep(update, EPOCH, binding, "i1")
-    journal.unserve("D", YOU)
-    room.clock.advance(1_000)
-    assert () == journal.vacancies()
-    room.lives.unknown.add("p2")
-    assert () == journal.vacancies()
-    room.lives.unknown.clear()
-    room.lives.dead.add("p2")
-    assert ("D",) == journal.vacancies()
-    room.clock.advance(room.limits.grace_ms - 1)
-    assert ("D",) == journal.vacancies()
-    room.clock.advance(1)
-    assert ("C", "D") == journal.vacancies()
-    room.clock.step(-10_000)
-    assert () == journal.vacancies()  # a clock that went back: not over
-
-
-def test_a_binding_is_abandoned_when_the_only_process_that_can_have_it_is_dead(room: Room) -> None:
-    """Another binding may be served again, whoever has died there, unless its terminal is closed; and whoever has not
-    served it yet is expected."""
-    journal = room.started(5)
-    mine, theirs = "8:start:2@b/1", "9:start:3@b/1"
-    journal.serve("manual:7:start:1", Party("8:1", mine, 1))
-    journal.serve("manual:7:start:1:8:start:2", Party("8:1", mine, 1))
-    about = About(thread=(1, 2))
-    journal.remember(about, "manual:7:start:1:9:start:3", Party("9:1", theirs))
-    journal.remember(about, "manual:7:start:1:8:start:2", Party("8:2", theirs))  # it is served, and stays so
-    journal.serve("manual:7:start:1:4:start:4", Party("9:1", theirs, 1))  # a key of somebody else proves nothing
-    assert () == journal.abandoned()
-    room.lives.dead.add(theirs)
-    assert ("manual:7:start:1:9:start:3",) == journal.abandoned()
-    room.lives.dead.add(mine)
-    room.lives.unknown.add(theirs)
-    room.lives.dead.remove(theirs)
-    assert ("manual:7:start:1:8:start:2",) == journal.abandoned()
-    assert journal.unserve("manual:7:start:1:8:start:2", Party("8:1", mine, 1))
-    assert ("manual:7:start:1:8:start:2",) == journal.abandoned()
-    room.lives.dead.add("7:start:1@b/1")
-    assert ("manual:7:start:1", "manual:7:start:1:8:start:2") == journal.abandoned()
-    room.lives.dead.remove(mine)  # nobody's terminal is needed by who is there
-    assert () == journal.abandoned()
-
-
-def test_who_served_long_ago_is_forgotten(room: Room) -> None:
-    """A binding is often one terminal: without work nothing of it is kept, with work it is."""
-    journal = room.started(5)
-    receipt = kept(journal, 5)
-    holder = taken(journal, receipt)
-    journal.serve("C", YOU)
-    for binding, party in (("B", ME), ("C", YOU)):
-        journal.unserve(binding, party)
-    room.clock.advance(room.limits.tombstone_ms + 1)
-    room.lives.asked.clear()
-    assert () == journal.vacancies()
-    assert ["B"] == [row.binding for row in journal.servers()]
-    assert [] == room.lives.asked  # nobody's death matters where nothing waits
-    journal.start(receipt, holder)
-    journal.complete(receipt, holder)
-    assert () == journal.vacancies()
-    assert () == journal.servers()

@@ -13,6 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from tenure.adapters.journal.capacity import Limits
 from tenure.adapters.journal.errors import JournalError, OutcomeUnknown
 from tenure.adapters.journal.journal import Journal
+from tenure.adapters.journal.rows import ServerRow
 from tenure.adapters.journal.updates import Appended, Conflict, Kept
 from tenure.adapters.ports import Killed
 from tenure.adapters.testing.databases import CallFails, CallKills, FaultyDatabases
@@ -85,7 +86,7 @@ class Journals(RuleBasedStateMachine):
             self._keep(update, binding)
 
     def _serve(self, binding: str, by: rm.Party) -> None:
-        self._do(None, lambda j: j.serve(binding, by), lambda m: m.serve(binding, by))
+        self._do(None, lambda j: j.serve(binding, by), lambda m: m.serve(binding, by, None, False))
 
     def _keep(self, update: int, binding: str) -> None:
         self._do(
@@ -309,10 +310,29 @@ class Journals(RuleBasedStateMachine):
         else:
             self._do(plan, lambda j: j.discard(receipt, person), lambda m: m.tell_receipt(receipt, rm.Discard(person)))
 
-    @rule(plan=PLANS, binding=BINDINGS, by=PARTIES, how=st.sampled_from(["serve", "serve", "unserve", "vacancies"]))
-    def servers(self, plan: Plan, binding: str, by: rm.Party, how: str) -> None:
-        if how == "serve":
-            self._do(plan, lambda j: j.serve(binding, by), lambda m: m.serve(binding, by))
+    @rule(
+        plan=PLANS,
+        binding=BINDINGS,
+        by=PARTIES,
+        how=st.sampled_from(["serve", "since", "since", "leads", "unserve", "vacancies"]),
+        lag=LAG,
+    )
+    def servers(self, plan: Plan, binding: str, by: rm.Party, how: str, lag: int) -> None:
+        epoch = self.model.fence + lag
+        if how in ("serve", "since"):
+            since = how == "since"
+
+            def serve(journal: Journal) -> object:
+                found = [row for row in journal.servers() if since and row.binding == binding]
+                return journal.serve(binding, by, under=epoch, over=found[0] if found else None)
+
+            self._do(plan, serve, lambda m: m.serve(binding, by, epoch, since))
+        elif how == "leads":
+            self._do(
+                plan,
+                lambda j: j.serve_leading(binding, by, epoch, ("D",)),
+                lambda m: m.serve_leading(binding, by, epoch, "D"),
+            )
         elif how == "unserve":
             self._do(plan, lambda j: j.unserve(binding, by), lambda m: m.unserve(binding, by))
         else:
@@ -406,6 +426,8 @@ def plain(answer: object) -> Answer:
             return (admitted.receipt, admitted.again)
         case Refused():
             return answer
+        case ServerRow():
+            return answer.party
     receipt = getattr(answer, "receipt", None)
     return answer if receipt is None else (receipt, getattr(answer, "again", None))
 

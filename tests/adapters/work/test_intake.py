@@ -91,7 +91,7 @@ def test_what_is_admitted_is_there_and_is_executed_as_it_was_polled(tmp_path: Pa
         await room.intake.deliver(request())
         assert await room.pending() == [5]
         assert room.signals == 1
-        room.receipts.to_serve.append(MINE)
+        room.receipts.serving.follows(MINE)
         (held,) = await room.receipts.take(10)
         item = await room.receipts.start(held)
         assert item is not None
@@ -106,7 +106,7 @@ def test_the_same_again_is_the_same_also_when_it_is_done(tmp_path: Path) -> None
         await room.intake.deliver(request())
         again = attrs.evolve(request(), request_id="3:1:1", forward_comment_batch_position="forward", sent_at_ms=9)
         await room.intake.deliver(again)
-        room.receipts.to_serve.append(MINE)
+        room.receipts.serving.follows(MINE)
         (held,) = await room.receipts.take(10)
         assert await room.receipts.start(held) is not None
         await room.receipts.complete(held)
