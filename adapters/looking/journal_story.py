@@ -12,7 +12,7 @@ import attrs
 from tenure.adapters.journal import looking
 from tenure.adapters.journal.decisions import Decision
 from tenure.adapters.journal.looking import Item
-from tenure.adapters.journal.rows import ServerRow
+from tenure.adapters.journal.rows import ReceiptRow, ServerRow
 from tenure.adapters.journal.servers import servers
 from tenure.adapters.journal.transaction import Transaction
 from tenure.machines.admission_identity import DELIVERY_PREFIX
@@ -20,6 +20,7 @@ from tenure.machines.chart import Table
 from tenure.machines.delivery import DELIVERY
 from tenure.machines.forwarding import FORWARDING
 from tenure.machines.receipt import RECEIPT
+from tenure.machines.receipt_messages import Receipt
 
 _REFUSED: Final = "refused in "
 _PERSON: Final = re.compile(r".*\(uid [0-9]+\)")
@@ -51,8 +52,9 @@ class Told:
 
 @attrs.frozen
 class Story:
-    """Everything about one id. `untold`: subjects of which no decision is kept at all, though they are in the journal.
-    `now_ms`: the moment of this look, wall clock."""
+    """Everything about one id. `untold`: subjects of which no decision is kept at all, though something was decided
+    about them. `untaken`: receipts about which nothing has been since they were admitted. `now_ms`: the moment of this
+    look, wall clock."""
 
     name: str
     now_ms: int
@@ -60,6 +62,7 @@ class Story:
     servers: Mapping[str, ServerRow]
     told: tuple[Told, ...]
     untold: tuple[str, ...]
+    untaken: tuple[str, ...] = ()
 
     @property
     def missing(self) -> int:
@@ -79,14 +82,16 @@ def story(name: str) -> Callable[[Transaction], Story]:
     def work(transaction: Transaction) -> Story:
         item = looking.item(transaction, name)
         decisions = looking.life(transaction, name)
-        told = {decision.subject for decision in decisions}
+        silent = _subjects(item) - {decision.subject for decision in decisions}
+        untaken = {row.receipt_id for row in item.receipts if row.receipt_id in silent and _untaken(row, decisions)}
         return Story(
             name,
             transaction.now_ms,
             item,
             {row.binding: row for row in servers(transaction)},
             tuple(_told(decisions)),
-            tuple(sorted(_subjects(item) - told)),
+            tuple(sorted(silent - untaken)),
+            tuple(sorted(untaken)),
         )
 
     return work
@@ -95,6 +100,14 @@ def story(name: str) -> Callable[[Transaction], Story]:
 def _subjects(item: Item) -> set[str]:
     found = {row.delivery_id for row in item.deliveries} | {row.receipt_id for row in item.receipts}
     return found | (set() if item.update is None else {str(item.update.data.update)})
+
+
+def _untaken(row: ReceiptRow, decisions: Iterable[Decision]) -> bool:
+    """Whether it is as it was admitted. It was by the first decision about its delivery; if that is kept, nothing that
+    was decided since is missing."""
+    if (row.phase, row.data) != (RECEIPT.initial, Receipt(row.data.limit)):
+        return False
+    return any(told.subject.startswith(DELIVERY_PREFIX) and told.nth == 1 for told in decisions)
 
 
 def _told(decisions: Iterable[Decision]) -> Iterable[Told]:

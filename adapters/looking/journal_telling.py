@@ -34,6 +34,8 @@ def story_lines(found: Story, place: Place, lives: Lives) -> Iterator[Line]:
         yield from _decision(told, said)
     for subject in found.untold:
         yield Line("", f"what was decided about {_subject(subject)} is not kept", "warn")
+    for subject in found.untaken:
+        yield Line("", f"nothing was decided about {_subject(subject)} since it was admitted", "quiet")
     for number, text in enumerate(waits(found, place, lives)):
         yield Line("" if number else NOW, printable(text), "quiet")
 

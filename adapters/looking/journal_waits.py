@@ -66,7 +66,7 @@ def _receipt(row: ReceiptRow, found: Story, place: Place, lives: Lives) -> list[
     dead = holder is not None and gone(holder.process, lives)
     match row.phase:
         case "pending":
-            said = [f"{name} pending: nobody has it"]
+            said = [f"{name} pending, admitted {duration(now - row.admitted_at)} ago: nobody has it"]
             if left := left_ms(row.not_before, now):
                 said[0] += f", and it is not tried for {duration(left)} more"
             said.append(f"  {_serves(row.binding, found.servers, lives)}")

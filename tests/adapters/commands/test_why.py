@@ -128,6 +128,22 @@ def test_where_nothing_is_told_any_more_that_is_said(desk: Desk, tenure: Tenure)
     assert "what was decided about receipt" in words(tenure, desk, "13")
 
 
+def test_what_nobody_has_taken_yet_lacks_nothing(desk: Desk, tenure: Tenure) -> None:
+    """It was admitted with its delivery, and waits for whom it is said: nothing that was decided is missing."""
+    receipt = desk.full()["pending"]
+    for name in (receipt, str(tenure("why", desk.root, receipt, "--json").json["update"]["update"])):
+        found = tenure("why", desk.root, name, "--json").json
+        assert (0, [], "pending") == (found["missing"], found["untold"], found["receipts"][0]["state"])
+        assert "pending, admitted" in found["waits"][0]
+        assert "nothing was decided about receipt" in words(tenure, desk, name)
+        assert "not kept" not in words(tenure, desk, name)
+    # Where that is not certain it is not said.
+    with sqlite3.connect(desk.path) as database:
+        database.execute("DELETE FROM decisions WHERE subject LIKE 'telegram-follower-%'")
+    database.close()
+    assert receipt in tenure("why", desk.root, receipt, "--json").json["untold"]
+
+
 def test_decisions_that_outlive_their_row_are_told(desk: Desk, tenure: Tenure) -> None:
     desk.full()
     with sqlite3.connect(desk.path) as database:
@@ -142,7 +158,7 @@ def test_decisions_that_outlive_their_row_are_told(desk: Desk, tenure: Tenure) -
 @pytest.mark.parametrize(
     ("state", "says"),
     [
-        ("pending", f"pending: nobody has it {MINE} is served by {os.getpid()}:17, pid {os.getpid()} (running"),
+        ("pending", f"ago: nobody has it {MINE} is served by {os.getpid()}:17, pid {os.getpid()} (running"),
         ("queued", "its owner executes it when its turn has come"),
         ("started", "attempt 1 of 5 it is being executed"),
         ("interrupted", "nobody knows what came of it; done again it may be done twice to do it again: tenure journal"),
