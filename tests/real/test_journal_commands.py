@@ -226,7 +226,8 @@ def test_what_a_dead_owner_had_is_moved_by_hand(works: Works) -> None:
     leader, second, third = works.fleet(3, "600")
     works.push(leader.thread, second.thread, second.thread)
     until(lambda: (works.by(leader.pid), works.by(second.pid)) == ([1], [2]))
-    until(lambda: len(found("journal", "list", works.directory)["receipts"]) == 3)
+    # What is only admitted is nobody's yet: then there is no dead owner.
+    until(lambda: [row.phase for row in works.listing().receipts] == ["started", "started", "queued"])
     second.kill()
     second.ends()
     done = tenure("handoff", works.directory, "3", "--to", third.pid)

@@ -5,14 +5,28 @@ from __future__ import annotations
 
 import asyncio
 
+import attrs
 import pytest
 
+from tenure.adapters.bus.messages.envelopes_handoff import FollowerOfferQueueHandoff
 from tenure.adapters.bus.messages.protocol import (
     QUEUE_HANDOFF,
     QUEUE_HANDOFF_AGAIN,
     ProtocolIdentity,
 )
-from tests.adapters.handoff.town import BARE, FIRST_ONLY, OFFER, Town, accepting, in_town, pair, sending, settled_once
+from tenure.adapters.errors import TenureError
+from tests.adapters.handoff.town import (
+    BARE,
+    FIRST_ONLY,
+    OFFER,
+    Town,
+    accepting,
+    in_town,
+    offer_of,
+    pair,
+    sending,
+    settled_once,
+)
 
 
 @in_town()
@@ -131,6 +145,26 @@ async def test_F19_a_leader_that_is_the_donor_asks_the_same(town: Town, able: Pr
     assert str(move.outcome).startswith("stays at 50:1: ")
     assert wanted in str(move.outcome)
     assert not lead.items.is_aside(receipt)
+
+
+@in_town()
+async def test_a_leader_passes_nothing_on_for_a_registration_that_is_over(town: Town) -> None:
+    """Another one stands under the donor's name by the time that it looks (I31)."""
+    lead = await town.leads()
+    donor, other = await town.follows(101), await town.follows(102)
+    await donor.holds(5, other.thread)
+    passing, hold = await sending(donor, other)
+    offer = offer_of(other)
+    hold.set()
+    await passing
+    (route,) = [route for route in town.lead.leader.routes() if route.entry.instance == "101:1"]
+    names = [field.name for field in attrs.fields(FollowerOfferQueueHandoff)]
+    said = {name: getattr(offer, name) for name in names if hasattr(offer, name)}
+    late = FollowerOfferQueueHandoff(**said, instance_id="101:1", registration_generation="101:1:0")
+    seen = len(other.between.seen)
+    with pytest.raises(TenureError, match="stale registration generation"):
+        await lead.handoff.pass_on(late, route, 1000)
+    assert seen == len(other.between.seen)
 
 
 @pytest.mark.parametrize("who", [101, 102])

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from tenure.adapters.journal.errors import JournalBusy
 from tenure.adapters.ports import Killed
 from tests.adapters.fleet.fleet_room import until
 from tests.adapters.handoff.handoff_room import Fault
@@ -102,3 +103,20 @@ async def test_the_end_of_a_process_ends_its_offers_in_order(town: Town) -> None
     assert None is (await lead.row(receipt)).data.offer
     hold.set()
     await settled_once(receipt, lead, other)
+
+
+@in_town(handoff_timeout_ms=600_000)
+async def test_who_ends_asks_the_journal_once_to_withdraw(town: Town) -> None:
+    """What could not be withdrawn falls when it has died; it is not begun here any more."""
+    lead, other, receipt = await pair(town)
+    lead.journal.faults["cancel"] = [Fault(before=JournalBusy("j", "busy"))] * 1000
+    hold = other.between.hold = asyncio.Event()
+    running = asyncio.ensure_future(lead.handoff.run())
+    await until(lambda: other.between.held)
+    running.cancel()
+    await asyncio.wait([running])
+    assert running.cancelled()
+    assert 1 == lead.journal.calls.count("cancel")
+    assert (True, None) == (lead.items.is_aside(receipt), lead.items.begin())
+    assert (await lead.row(receipt)).data.offer is not None
+    hold.set()

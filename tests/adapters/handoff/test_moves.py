@@ -3,10 +3,13 @@ offer of its own. With the drivers, the journal on disk, and real sockets; `test
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from tenure.adapters.journal.errors import JournalBusy
-from tests.adapters.handoff.handoff_room import Fault
+from tests.adapters.fleet.fleet_room import until
+from tests.adapters.handoff.handoff_room import Fault, Station
 from tests.adapters.handoff.town import Town, accepting, in_town, owner_of, pair, settled_once
 
 
@@ -111,15 +114,46 @@ async def test_a_copy_whose_row_is_somebody_elses_is_dropped_and_not_offered(tow
     assert "pending" == (await lead.row(receipt)).phase
 
 
+@pytest.mark.parametrize("held_still", [False, True])
 @in_town()
-async def test_an_offer_that_nobody_waits_for_any_more_is_withdrawn(town: Town) -> None:
-    """As after a call of the journal whose end nobody has seen: the row is the donor's again."""
+async def test_an_offer_that_nobody_waits_for_any_more_is_withdrawn(town: Town, held_still: bool) -> None:
+    """As after a call of the journal whose end nobody has seen: the row is the donor's again, the item is in its queue,
+    and moves in the same pass. It is not begun meanwhile."""
     lead, other, receipt = await pair(town)
     held = lead.items.get(receipt)
     assert held is not None
     await lead.journal.offer(receipt, held.holder, "handoff-lost", other.party)
-    lead.items.drop(receipt)
-    await lead.handoff.reconcile()
-    assert None is (await lead.row(receipt)).data.offer
-    await lead.takes()
+    if not held_still:
+        lead.items.drop(receipt)
+    gate = asyncio.Event()
+    lead.journal.faults["cancel"] = [Fault(gate=gate)]
+    passing = asyncio.ensure_future(lead.handoff.reconcile())
+    await until(lambda: lead.journal.waiting)
+    assert None is lead.items.begin()
+    gate.set()
+    await passing
+    assert ([], [receipt]) == (lead.holds_now, other.holds_now)
     await settled_once(receipt, lead, other)
+
+
+@in_town()
+async def test_an_offer_of_another_activation_is_not_withdrawn(town: Town) -> None:
+    """It falls when its activation is over, and that is not for a donor to say (L7)."""
+    lead, other, receipt = await pair(town)
+    held = lead.items.get(receipt)
+    assert held is not None
+    await lead.journal.offer(receipt, held.holder, "handoff-lost", other.party)
+    async with Station(town, 50, activation=2) as again:
+        assert () == await again.journal.offers()
+        (row,) = await lead.journal.offers()
+        assert receipt == row.receipt_id
+
+
+@in_town()
+async def test_of_what_is_settled_nothing_is_offered(town: Town) -> None:
+    """Its updates are forgotten: there is nothing to make an offer of."""
+    lead, _, receipt = await pair(town)
+    assert await lead.journal.parcel(receipt) is not None
+    assert await lead.executes(receipt)
+    assert await lead.journal.parcel(receipt) is None
+    assert await lead.journal.parcel("no such receipt") is None

@@ -109,6 +109,21 @@ async def test_what_a_worker_has_begun_is_not_given_back(town: Town) -> None:
 
 
 @in_town()
+async def test_what_its_worker_has_done_is_not_put_into_the_queue(town: Town) -> None:
+    """The worker finds the item by itself, and has done it before its recipient has read the row."""
+    lead, other, receipt = await pair(town)
+    gate = asyncio.Event()
+    other.journal.faults["look"] = [Fault(gate=gate)]
+    passing = asyncio.ensure_future(lead.handoff.reconcile())
+    await until(lambda: other.journal.waiting)
+    await other.takes()
+    assert await other.executes(receipt)
+    gate.set()
+    await passing
+    assert ([], []) == (lead.holds_now, other.holds_now)
+
+
+@in_town()
 async def test_F12_a_registration_that_ends_before_the_acceptance_is_none(town: Town) -> None:
     """The offer was admitted under it; by the time that the journal would be asked another one is held."""
     lead, other, receipt = await pair(town)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import attrs
@@ -25,7 +26,7 @@ from tenure.adapters.handoff.payload import Parcel, payload_of
 from tenure.adapters.handoff.way import FleetWay, Outgoing
 from tenure.adapters.journal.liveness import process_name
 from tenure.machines.receipt_messages import Holder
-from tests.adapters.fleet.fleet_room import Chief, Hand, House, joined, run
+from tests.adapters.fleet.fleet_room import TIMES, Chief, Hand, House, joined, run
 
 OWNER = QueueOwner(
     instance_id="101:1", process_id=101, process_birth_id="101:start:1010", session_generation=1, acquisition_id="b",
@@ -125,6 +126,27 @@ def test_without_a_place_in_a_fleet_there_is_nobody(tmp_path: Path) -> None:
             answer = await mine.send(outgoing(house, 103, Destination("101:1", "g")))
             assert isinstance(answer, NoAck)
             assert not answer.sent
+
+    run(story())
+
+
+def test_what_a_leader_does_not_answer_may_have_moved(tmp_path: Path) -> None:
+    """Nobody knows what it has done with it: only the row does."""
+
+    async def story() -> None:
+        gate = asyncio.Event()
+
+        async def on(request: FollowerOfferQueueHandoff, route: Route, left_ms: float) -> Ack:
+            await gate.wait()
+            return acks.staged(request, STAGED)
+
+        async with House(tmp_path, attrs.evolve(TIMES, handoff_timeout_ms=100)) as house:
+            chief = await house.led(pass_on=on)
+            donor = await joined(house, chief, 102)
+            answer = await way(house, 102, None, donor).send(outgoing(house, 102, Destination("101:1", "g")))
+            assert isinstance(answer, NoAck)
+            assert answer.sent
+            gate.set()
 
     run(story())
 
