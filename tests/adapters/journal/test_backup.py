@@ -49,6 +49,28 @@ def test_a_backup_opens_as_a_journal(room: Room, tmp_path: Path) -> None:
     assert [] == miscounted(other)
 
 
+def test_a_backup_is_on_the_disk_before_it_has_its_name(
+    room: Room, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is written without waiting for the disk, and forced there as a whole: all of it, before it can be found."""
+    forced: list[tuple[int, int]] = []
+    fsync = os.fsync
+
+    def spy(descriptor: int) -> None:
+        fsync(descriptor)
+        seen = os.fstat(descriptor)
+        if stat.S_ISREG(seen.st_mode):
+            assert not (tmp_path / "copy.db").exists()
+            forced.append((seen.st_ino, seen.st_size))
+
+    room.databases = SqliteDatabases()
+    journal = room.started(5)
+    monkeypatch.setattr(os, "fsync", spy)
+    journal.backup(str(tmp_path / "copy.db"))
+    seen = (tmp_path / "copy.db").stat()
+    assert [(seen.st_ino, seen.st_size)] == forced
+
+
 def test_nothing_is_replaced(room: Room, tmp_path: Path) -> None:
     """Whatever stands there, also the journal itself."""
     journal = room.started(5)

@@ -12,7 +12,7 @@ import pytest
 from tenure.adapters.journal.errors import JournalBusy, JournalError, JournalFull, OutcomeUnknown
 from tenure.adapters.journal.journal import Journal
 from tenure.adapters.ports import Killed
-from tenure.adapters.testing.databases import CallFails, CallKills, FaultyDatabases, at_call
+from tenure.adapters.testing.databases import CallFails, CallKills, DatabaseCall, FaultyDatabases, at_call
 from tenure.machines.chart import Refused
 from tenure.machines.receipt_messages import Holder, Party
 from tests.adapters.journal.journal_room import (
@@ -246,6 +246,25 @@ def test_a_commit_that_was_done_and_failed(story: list[Chapter], tmp_path: Path)
         # Of another vacancy, or of another time at which a move was asked for, nothing would be executed twice.
         assert set() == changed, (chapter.name, changed)
         play.journal.close()
+
+
+@pytest.mark.parametrize("code", ["SQLITE_IOERR", "SQLITE_FULL", "SQLITE_BUSY"])
+def test_a_commit_that_cannot_be_taken_back_is_unknown(room: Room, code: str) -> None:
+    """Whatever the commit said: as long as it is not rolled back it may count yet, for whoever opens the file next."""
+    databases = room.faulty()
+    room.started().close()
+    journal = room.open(databases=databases)
+
+    def plan(call: DatabaseCall) -> CallFails | None:
+        if call.name == "commit":
+            return CallFails(code)
+        return CallFails("SQLITE_IOERR") if call.name == "rollback" else None
+
+    databases.plan = plan
+    with pytest.raises(OutcomeUnknown, match="nobody knows"):
+        journal.append([incoming(5)], EPOCH, "i1")
+    databases.plan = None
+    assert (5,) == getattr(journal.append([incoming(5)], EPOCH, "i1"), "new", None)
 
 
 @pytest.mark.parametrize("bot", [BOT, OTHER_BOT])

@@ -41,6 +41,7 @@ class Seen:
         (Process(11, Birth(5, "boot", 7)), Sighting(ZOMBIE, 5), "dead"),
         (Process(11, Birth(5, "boot", 7)), Sighting(RUNNING), "unknown"),
         (Process(11, Birth(5, "boot", 7)), Sighting(UNKNOWN), "unknown"),
+        (Process(11, Birth(5, "boot", 7)), Sighting(UNKNOWN, 5), "unknown"),  # whatever else was seen of it
         (Process(11, Birth(5, "other", 7)), Sighting(RUNNING, 5), "dead"),  # before the last boot
         (Process(11, Birth(5, "boot", 8)), Sighting(GONE), "unknown"),  # another pid namespace
         (Process(11, Birth(5, "boot", 8)), Sighting(RUNNING, 5), "unknown"),
