@@ -24,12 +24,12 @@ PATIENCE = 60.0
 def program() -> str:
     """`work.py`, as the section says that it is made."""
     (code,) = re.findall(r"```python\n(.*?)```", SECTION, re.DOTALL)
-    stays = re.search(r"instead of these two lines: (.*)$", code, re.MULTILINE)
+    stays = re.search(r"instead of these three lines: (.*)$", code, re.MULTILINE)
     head = re.search(r"with `(from [^`]*)` and `(DIR[^`]*)` above it", SECTION)
     assert stays is not None
     assert head is not None
     main, _, end = code.rpartition("\n\n\n")
-    lines = main.splitlines()[:-2]
+    lines = main.splitlines()[:-3]
     return "\n".join([head[1], "", head[2], *lines, f"        {stays[1]}", "", "", end])
 
 
