@@ -187,7 +187,7 @@ class ForwardingChart(StateMachine):
 
     @staticmethod
     def wait_for_instance(data: Update, message: Unserved) -> Taken:
-        return _waits(data, message.why)
+        return _waits(data, message.why, data.attempts)
 
     @staticmethod
     def complete(data: Update, message: Acknowledged) -> Taken:
@@ -196,23 +196,25 @@ class ForwardingChart(StateMachine):
     @staticmethod
     def wait_after_answer(data: Update, message: Acknowledged) -> Taken:
         if not message.ok:
-            return _waits(data, "acknowledgement-rejected")
-        return _waits(data, "durable-receipt-missing" if message.delivery is None else "durable-receipt-mismatched")
+            return _waits(data, "acknowledgement-rejected", data.attempts)
+        missing = message.delivery is None
+        return _waits(data, "durable-receipt-missing" if missing else "durable-receipt-mismatched", data.attempts)
 
     @staticmethod
     def wait_after_failure(data: Update, message: Failed) -> Taken:
-        after, outputs = _waits(data, message.why)
         reached = message.why not in (NOT_SENT, NOT_CARRIABLE)
-        return after if reached else attrs.evolve(after, attempts=data.attempts - 1), outputs
+        return _waits(data, message.why, data.attempts if reached else data.attempts - 1)
 
     @staticmethod
     def unbind(data: Update, message: Release) -> Taken:
         return attrs.evolve(data, binding=None, attempts=0, failure=None), ()
 
 
-def _waits(data: Update, why: Failure) -> Taken:
+def _waits(data: Update, why: Failure, attempts: int) -> Taken:
+    after = attrs.evolve(data, failure=why, attempts=attempts)
     # Nobody there is no failed attempt; it is asked again as if it had failed once.
-    return attrs.evolve(data, failure=why), (RetryIn(retry_delay_ms(1 if why == UNSERVED else data.attempts)),)
+    delay = LAST_DELAY_MS if why == NOT_CARRIABLE else retry_delay_ms(1 if why == UNSERVED else data.attempts)
+    return after, (RetryIn(delay, aside(after)),)
 
 
 FORWARDING: Table[Update, Happening, Output] = compile_chart(ForwardingChart)

@@ -203,9 +203,10 @@ class Deliver:
 
 @attrs.frozen
 class RetryIn:
-    """Tell `Retry` after so many milliseconds."""
+    """Tell `Retry` after so many milliseconds. `aside`: those behind it do not wait for that."""
 
     delay_ms: int
+    aside: bool = False
 
 
 Output = Send | Deliver | RetryIn

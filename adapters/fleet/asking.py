@@ -10,7 +10,7 @@ from tenure.adapters.bus.client import ONCE, Answer, Client, NoResponse, Reply, 
 from tenure.adapters.bus.messages.acks import INVALID
 from tenure.adapters.bus.messages.envelopes import Ack, Request
 from tenure.adapters.bus.messages.fields import Malformed
-from tenure.adapters.bus.messages.wire import encode, parse
+from tenure.adapters.bus.messages.wire import parse, request_line
 from tenure.adapters.bus.wording import unanswered
 from tenure.adapters.errors import printable
 
@@ -20,10 +20,12 @@ _WORDS: Final = 300
 
 @attrs.frozen
 class NoAck:
-    """No acknowledgement: why, in words, and whether the peer may have done what it was asked."""
+    """No acknowledgement: why, in words, and whether the peer may have done what it was asked. `reached`: it has not, but
+    the line has reached it, and it could not read it."""
 
     text: str
     sent: bool
+    reached: bool = False
 
 
 async def acknowledged(
@@ -32,7 +34,7 @@ async def acknowledged(
     """Send `request` to whoever listens at `path`, and answer what it acknowledges. Raises nothing but a cancellation,
     which closes the connection at once."""
     try:
-        line = encode(request)
+        line = request_line(request)
         reply = await client.request(path, line, timeout_ms=timeout_ms, retry=retry)
     except (ValueError, RecursionError) as error:
         return NoAck(f"the request cannot be sent: {error}", sent=False)
@@ -54,6 +56,6 @@ def _read(path: str, request: Request, reply: Reply) -> Ack | NoAck:
         return NoAck(f"{path}: the answer is no acknowledgement", sent=True)
     if found.request_id != request.request_id:
         if found.request_id == INVALID:
-            return NoAck(f"{path}: {said(found)}", sent=False)
+            return NoAck(f"{path}: {said(found)}", sent=False, reached=True)
         return NoAck(f"{path}: the acknowledgement is for another request", sent=True)
     return found

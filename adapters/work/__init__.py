@@ -10,6 +10,8 @@
 | `routing` | whose an update is, and the envelope that carries it there |
 | `remembering` | whose a thread is, in the journal before anybody is told |
 | `forwarding` | bringing each journaled update to whose it is, while this process leads |
+| `lanes` | what is on its way to each binding, one after the other |
+| `outbox` | what a forwarder needs of the journal |
 | `items` | what a process has taken and not begun; what a handler is given |
 | `worker` | taking, starting, executing and settling, as long as the process lives |
 | `serving` | which bindings are this process's as its role changes, and the journal told of it |

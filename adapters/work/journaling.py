@@ -5,26 +5,27 @@ the answer that its driver goes on with.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Final, TypeVar
 
-from tenure.adapters.bus.messages.json_values import BadJson, Json, load, plain
+from tenure.adapters.bus.messages.json_values import BadJson, Json, dump_bytes, load, within
 from tenure.adapters.errors import TenureError
+from tenure.adapters.journal.due import due_update
 from tenure.adapters.journal.errors import JournalBusy
 from tenure.adapters.journal.journal import Journal
 from tenure.adapters.journal.ownership import About
 from tenure.adapters.journal.rows import DeliveryRow, ReceiptRow, UpdateRow
 from tenure.adapters.journal.threaded import ThreadedJournal
 from tenure.adapters.journal.updates import Appended, Conflict, Incoming, NoRoom
-from tenure.adapters.work.forwarding import OTHER, Outcome, Outgoing
 from tenure.adapters.work.items import Held, Item
+from tenure.adapters.work.outbox import OTHER, Outcome, Outgoing
 from tenure.adapters.work.routing import Address, address, thread_of
 from tenure.adapters.work.serving import Serving
 from tenure.adapters.work.source import update_id
 from tenure.machines import poll_loop
 from tenure.machines.chart import Refused
+from tenure.machines.forwarding import aside
 from tenure.machines.forwarding_messages import Failure, RetryIn, Send
 from tenure.machines.poll_loop import NONE
 from tenure.machines.receipt_messages import Party
@@ -101,7 +102,12 @@ class JournalInbox:
 def _incoming(update: Json) -> Incoming:
     number, place = update_id(update), address(update)
     assert number is not None, "the machine takes no answer without ids"
-    return Incoming(update=number, kind=OTHER if place is None else place.kind, raw=update.text)
+    kind = OTHER if place is None else place.kind
+    try:
+        text = within(dump_bytes(update.value), long=True)
+    except BadJson as bad:  # what cannot be read again is not kept
+        return Incoming(update=number, kind=kind, beyond=f"it {bad}")
+    return Incoming(update=number, kind=kind, raw=text.decode())
 
 
 class JournalOutbox:
@@ -158,8 +164,9 @@ class JournalOutbox:
 
 
 def _outgoing(row: UpdateRow, now: int) -> Outgoing:
-    data, due = row.data, row.next_at is None or row.next_at <= now
-    return Outgoing(data.update, _json(row.raw), data.binding, data.attempts, data.failure, due)
+    data = row.data
+    due = due_update(row, now)
+    return Outgoing(data.update, _json(row.raw), data.binding, data.attempts, data.failure, due, aside(data))
 
 
 def _about(place: Address | None) -> About:
@@ -167,11 +174,12 @@ def _about(place: Address | None) -> About:
 
 
 def _json(raw: str) -> Json:
-    """What was journaled, whatever its size: a source may have had other bounds."""
+    """What was journaled. What is out of bounds was not (`_incoming`); where it stands there all the same, it is a
+    value that says nothing, and no reason to stop."""
     try:
-        return Json(load(raw.encode("utf-8", "surrogatepass")))
+        return Json(load(raw.encode("utf-8", "backslashreplace"), long=True))
     except BadJson:
-        return Json(plain(json.loads(raw)))
+        return Json(None)
 
 
 def _outcome(answer: RetryIn | Refused | None) -> Outcome:
@@ -179,7 +187,7 @@ def _outcome(answer: RetryIn | Refused | None) -> Outcome:
         case None:
             return Outcome(delivered=True)
         case RetryIn():
-            return Outcome(delivered=False, retry_ms=answer.delay_ms)
+            return Outcome(delivered=False, retry_ms=answer.delay_ms, aside=answer.aside)
     return Outcome(delivered=False)
 
 

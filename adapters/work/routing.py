@@ -21,7 +21,7 @@ from tenure.adapters.bus.messages.envelopes import (
     ForwardReaction,
 )
 from tenure.adapters.bus.messages.envelopes_shared import Target as WireTarget
-from tenure.adapters.bus.messages.json_values import Json, JsonValue
+from tenure.adapters.bus.messages.json_values import SAFE, Json, JsonValue
 from tenure.adapters.fleet.leader.requests import Route
 from tenure.adapters.fleet.places import spelled, wire_target
 from tenure.machines.admission_identity import SOURCE_FIELD
@@ -82,7 +82,11 @@ def _place(about: JsonValue) -> tuple[Target | None, tuple[int, int] | None]:
 
 
 def _whole(value: JsonValue) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    """An id; None for what is none, as a number that is not whole, or that a double does not hold exactly: Telegram
+    has none of them, and the journal keeps 64 bits."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        return None
+    return value if -SAFE <= value <= SAFE else None
 
 
 @attrs.frozen

@@ -19,10 +19,12 @@ from tenure.adapters.verify.bind import admission_desk
 from tenure.adapters.verify.bind.admission import BOUND
 from tenure.adapters.verify.bind.explore import explore
 from tenure.adapters.verify.bind.situations import Limits
-from tenure.adapters.work.forwarding import Forwarder, Outcome, Outgoing
+from tenure.adapters.work.forwarding import Forwarder
 from tenure.adapters.work.intake import Intake
 from tenure.adapters.work.items import Held, Item
 from tenure.adapters.work.journaling import JournalOutbox, JournalReceipts, _json
+from tenure.adapters.work.lanes import Lanes
+from tenure.adapters.work.outbox import Outcome, Outgoing
 from tenure.adapters.work.polling import Poller
 from tenure.adapters.work.routing import Address, Whose
 from tenure.machines import poll_loop
@@ -109,11 +111,11 @@ def _starts_after_the_handler(patch: Patch) -> None:
 def _takes_any_answer(patch: Patch) -> None:
     """Whatever an instance says, the update is delivered."""
 
-    async def settle(self: Forwarder, update: Outgoing, ack: Ack | NoAck) -> Outcome:
+    async def settle(self: Lanes, update: Outgoing, ack: Ack | NoAck) -> Outcome:
         delivery = delivery_id("leader.forwardMessage", "B", update.update_id)
         return await self._outbox.acknowledged(update, True, delivery, update.update_id)
 
-    patch.setattr(Forwarder, "_settle", settle)
+    patch.setattr(Lanes, "_settle", settle)
 
 
 def _sends_before_it_is_journaled(patch: Patch) -> None:

@@ -195,7 +195,7 @@ def test_failures_wait_longer_each_time() -> None:
         60_000,
     ]
     again = (FORWARD, UNANSWERED, Retry())
-    assert told(ADMIT, *again, *again, FORWARD, UNANSWERED).outputs == (RetryIn(4_000),)
+    assert told(ADMIT, *again, *again, FORWARD, UNANSWERED).outputs == (RetryIn(4_000, aside=True),)
 
 
 def test_every_failure_has_one_class() -> None:

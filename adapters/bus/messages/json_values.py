@@ -32,6 +32,10 @@ DEPTH_LIMIT: Final = 128
 SAFE: Final = 2**53 - 1
 """The greatest integer that a double tells from its neighbours."""
 
+_STACK: Final = 2 * DEPTH_LIMIT
+"""How deep a walk over a value goes: whatever it is made of, it does not use up the stack."""
+_TOO_DEEP: Final = f"is nested deeper than {DEPTH_LIMIT}"
+_TOO_LONG: Final = f"is longer than {LINE_LIMIT} bytes"
 _BLANK: Final = " \t\n\r"
 _BRACKETS: Final = b"[]{}"
 _OTHERS: Final = bytes(set(range(256)) - set(_BRACKETS))
@@ -60,15 +64,17 @@ class Json:
         return f"Json({text if len(text) <= 80 else text[:77] + '...'})"
 
 
-def plain(value: object) -> JsonValue:
+def plain(value: object, depth: int = 0) -> JsonValue:
     """`value` as `load` would answer it: tuples are arrays, a `Json` is what it holds. Raises TypeError for what is no
-    JSON value."""
+    JSON value, BadJson for what is nested far deeper than `load` allows; `depth`: how deep it is nested itself."""
     if isinstance(value, Json):
         return value.value
+    if depth > _STACK:
+        raise BadJson(_TOO_DEEP)
     if isinstance(value, Mapping):
-        return {name: plain(member) for name, member in value.items()}
+        return {name: plain(member, depth + 1) for name, member in value.items()}
     if isinstance(value, (list, tuple)):
-        return [plain(member) for member in value]
+        return [plain(member, depth + 1) for member in value]
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     raise TypeError(f"{type(value).__name__} is no JSON value")
@@ -78,18 +84,19 @@ class BadJson(ValueError):
     """The text is no JSON that is read here. The message says what is wrong with it, as in "it ...": is not UTF-8."""
 
 
-def load(line: bytes) -> JsonValue:
-    """The value that a line is, in a time and a memory bounded by its length. Raises BadJson; and RecursionError, where
-    the caller has used up nearly all of the stack."""
-    if len(line) > LINE_LIMIT:
-        raise BadJson(f"is longer than {LINE_LIMIT} bytes")
+def load(line: bytes, *, long: bool = False) -> JsonValue:
+    """The value that a line is, in a time and a memory bounded by its length. `long`: it is no line but a text of ours,
+    of any length and with any number of values. Raises BadJson; and RecursionError, where the caller has used up nearly
+    all of the stack."""
+    if len(line) > LINE_LIMIT and not long:
+        raise BadJson(_TOO_LONG)
     try:
         text = line.decode("utf-8")
     except UnicodeDecodeError as error:
         raise BadJson(f"is not UTF-8 (byte {error.start + 1})") from error
     if text.startswith("\ufeff"):
         raise BadJson("begins with a byte order mark")
-    _bound(line)
+    _bound(line, long)
     try:
         return cast(JsonValue, _DECODER.decode(text))
     except json.JSONDecodeError as error:
@@ -100,26 +107,35 @@ def load(line: bytes) -> JsonValue:
         raise BadJson(f"is not JSON ({error})") from error
 
 
-def _bound(line: bytes) -> None:
+def within(line: bytes, *, long: bool = False) -> bytes:
+    """The line, which is JSON, if `load` reads it: it is not longer, not nested deeper, and has not more values. Raises
+    BadJson."""
+    if len(line) > LINE_LIMIT and not long:
+        raise BadJson(_TOO_LONG)
+    _bound(line, long)
+    return line
+
+
+def _bound(line: bytes, long: bool) -> None:
     """Refuse what has more values, or is nested deeper, than any line of the protocol. Nearly always the first few
     counts say that it cannot be; only where they do not are the strings taken out, whose signs count for nothing."""
     openings = line.count(b"[") + line.count(b"{")
-    if openings <= DEPTH_LIMIT and openings + line.count(b",") < VALUES_LIMIT:
+    if openings <= DEPTH_LIMIT and (long or openings + line.count(b",") < VALUES_LIMIT):
         return
     # Backslashes stand inside of strings only, else it is no JSON anyway: without the escaped ones, and then without
     # the escaped quotes, every quote begins or ends a string.
     bare = line.replace(b"\\\\", b"").replace(b'\\"', b"")
-    if bare.count(b'"') > 4 * VALUES_LIMIT:
+    if bare.count(b'"') > 4 * VALUES_LIMIT and not long:
         raise BadJson(f"holds more than {VALUES_LIMIT} values")
     structure = b"".join(bare.split(b'"')[::2])
     openings = structure.count(b"[") + structure.count(b"{")
-    if openings + structure.count(b",") >= VALUES_LIMIT:
+    if openings + structure.count(b",") >= VALUES_LIMIT and not long:
         raise BadJson(f"holds more than {VALUES_LIMIT} values")
     depth = 0
     for sign in structure.translate(None, _OTHERS)[: 2 * openings]:
         depth += 1 if sign in b"[{" else -1
         if depth > DEPTH_LIMIT:
-            raise BadJson(f"is nested deeper than {DEPTH_LIMIT}")
+            raise BadJson(_TOO_DEEP)
 
 
 def _integer(digits: str) -> Number | None:
@@ -142,7 +158,7 @@ _DECODER: Final = json.JSONDecoder(parse_int=_integer, parse_float=_real, parse_
 
 def dump(value: JsonValue | Mapping[str, object]) -> str:
     """The compact spelling of `value`; tuples are arrays, a `Json` is what it holds. Half characters are escaped.
-    Raises RecursionError for what is nested far deeper than `load` allows."""
+    Raises BadJson for what is nested far deeper than `load` allows."""
     return dump_bytes(value).decode()
 
 
@@ -154,7 +170,7 @@ def dump_bytes(value: JsonValue | Mapping[str, object]) -> bytes:
     return "".join(parts).encode("utf-8", "backslashreplace")
 
 
-def _spell(value: object, put: Callable[[str], None]) -> None:
+def _spell(value: object, put: Callable[[str], None], depth: int = 0) -> None:
     if isinstance(value, str):
         put(encode_basestring(value))
     elif value is None:
@@ -168,21 +184,23 @@ def _spell(value: object, put: Callable[[str], None]) -> None:
     elif isinstance(value, float):
         put(_double(value))
     elif isinstance(value, Json):
-        _spell(value.value, put)
+        _spell(value.value, put, depth)
+    elif depth > _STACK:
+        raise BadJson(_TOO_DEEP)
     elif isinstance(value, Mapping):
         opening = "{"
         for name, member in value.items():
             put(opening)
             put(encode_basestring(name))
             put(":")
-            _spell(member, put)
+            _spell(member, put, depth + 1)
             opening = ","
         put("{}" if opening == "{" else "}")
     elif isinstance(value, (list, tuple)):
         opening = "["
         for member in value:
             put(opening)
-            _spell(member, put)
+            _spell(member, put, depth + 1)
             opening = ","
         put("[]" if opening == "[" else "]")
     else:

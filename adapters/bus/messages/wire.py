@@ -7,11 +7,11 @@ from typing import Final
 
 from tenure.adapters.bus.messages.envelopes import Envelope
 from tenure.adapters.bus.messages.fields import Fields, Malformed, Wrong
-from tenure.adapters.bus.messages.json_values import LINE_LIMIT, BadJson, dump_bytes, load
+from tenure.adapters.bus.messages.json_values import LINE_LIMIT, BadJson, dump_bytes, load, within
 from tenure.adapters.bus.messages.parsing import read_envelope
 from tenure.adapters.bus.messages.rendering import render_envelope
 
-__all__ = ["LINE_LIMIT", "Malformed", "encode", "fingerprint", "parse"]
+__all__ = ["LINE_LIMIT", "Malformed", "encode", "fingerprint", "not_carriable", "parse", "request_line"]
 
 
 _NO_STACK: Final = Malformed("line", "cannot be read: the stack is used up here")
@@ -34,8 +34,23 @@ def parse(line: bytes) -> Envelope | Malformed:
 
 
 def encode(envelope: Envelope) -> bytes:
-    """The line of an envelope, line feed included."""
+    """The line of an envelope, line feed included. Raises BadJson for what is nested far deeper than a line may be."""
     return dump_bytes(render_envelope(envelope)) + b"\n"
+
+
+def request_line(envelope: Envelope) -> bytes:
+    """The line of a request, which can be read at its other end. Raises BadJson for what no line can hold: its reader
+    would close the connection, each time."""
+    return within(dump_bytes(render_envelope(envelope))) + b"\n"
+
+
+def not_carriable(envelope: Envelope) -> str | None:
+    """Why no line can hold a request, as in "it ...": is nested too deep; None where one can."""
+    try:
+        request_line(envelope)
+    except BadJson as bad:
+        return str(bad)
+    return None
 
 
 def fingerprint(envelope: Envelope) -> str:

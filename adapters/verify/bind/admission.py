@@ -256,7 +256,7 @@ def _twice(setting: Setting, budget: int = 2) -> Setting:
 BOUND: Final[Mapping[str, Bound]] = {
     "poll": _bound(2_500, _POLL),
     "first": _bound(100, attrs.evolve(_FIRST, processes=_A)),
-    "forward": _bound(2_800, _twice(_FORWARD)),
+    "forward": _bound(2_400, _twice(_FORWARD)),
     "channel": _bound(600, _CHANNEL),
     "own": _bound(400, _OWN),
     "work": _bound(900, _WORKS),

@@ -25,10 +25,11 @@ from tenure.adapters.verify.bind.admission_seen import CHAT, DECIDED, THREADS, K
 from tenure.adapters.verify.bind.controlled import WALL_MS
 from tenure.adapters.verify.bind.journal_ports import Answered, Failed, Op
 from tenure.adapters.verify.bind.still_journal import StillJournal, timed_loop
-from tenure.adapters.work.forwarding import Forwarder, Outcome, Outgoing
+from tenure.adapters.work.forwarding import Forwarder
 from tenure.adapters.work.intake import Intake
 from tenure.adapters.work.items import Item, Items
 from tenure.adapters.work.journaling import JournalInbox, JournalOutbox, JournalReceipts
+from tenure.adapters.work.outbox import Outcome, Outgoing
 from tenure.adapters.work.polling import Poller
 from tenure.adapters.work.routing import Fleet, Whose, address, forward, received
 from tenure.adapters.work.source import Conflict
@@ -382,14 +383,14 @@ class Desk:
         lanes = tuple(
             (
                 binding,
-                tuple((u.update_id, u.failure is None, u.binding) for u, _ in lane.waiting),
+                tuple((u.update_id, u.failure is None, u.binding, u.aside) for u, _ in lane.waiting),
                 lane.runs,
                 lane.until > self.loop.now,
             )
-            for binding, lane in sorted(f._lanes.items())
+            for binding, lane in sorted(f._lanes._lanes.items())
         )
         news = f._news.is_set(), f._all_at <= self.loop.now, f._given_up
-        return lanes, tuple(sorted(f._under_way)), tuple(sorted(f._refusals.items())), news
+        return lanes, tuple(sorted(f._lanes.under_way)), news
 
 
 async def _at_once(seconds: float) -> None:

@@ -8,12 +8,12 @@ from collections.abc import Callable
 import attrs
 
 from tenure.adapters.bus.messages.json_values import Json
-from tenure.adapters.work.forwarding import Outcome, Outgoing
+from tenure.adapters.work.outbox import Outcome, Outgoing
 from tenure.adapters.work.routing import Address
 from tenure.machines import forwarding_messages as own
 from tenure.machines.chart import Step, step
 from tenure.machines.follower_messages import Target
-from tenure.machines.forwarding import FORWARDING
+from tenure.machines.forwarding import FORWARDING, aside
 from tenure.machines.forwarding_messages import RetryIn, Send, Update
 
 
@@ -80,7 +80,9 @@ class MemoryOutbox:
                 row.phase == "journaled" or (row.phase == "waiting" and self._looked_at(row, unserved))
             ):
                 data, due = row.data, row.phase == "journaled" or row.due <= self._now()
-                found.append(Outgoing(number, row.body, data.binding, data.attempts, data.failure, due))
+                found.append(
+                    Outgoing(number, row.body, data.binding, data.attempts, data.failure, due, aside(data))
+                )
         return tuple(found[:limit])
 
     def _looked_at(self, row: Row, unserved: bool) -> bool:
@@ -124,5 +126,7 @@ class MemoryOutbox:
     def _outcome(self, answer: Step[Update, own.Output] | None) -> Outcome:
         if answer is None:
             return Outcome(delivered=False)
-        delays = [output.delay_ms for output in answer.outputs if isinstance(output, RetryIn)]
-        return Outcome(answer.phase == "delivered", delays[0] if delays else None)
+        waits = [output for output in answer.outputs if isinstance(output, RetryIn)]
+        if not waits:
+            return Outcome(answer.phase == "delivered")
+        return Outcome(False, waits[0].delay_ms, waits[0].aside)

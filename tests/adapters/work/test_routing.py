@@ -8,7 +8,7 @@ import pytest
 from attrs import evolve
 
 from tenure.adapters.bus.messages.envelopes import Forward
-from tenure.adapters.bus.messages.json_values import Json
+from tenure.adapters.bus.messages.json_values import SAFE, Json
 from tenure.adapters.bus.messages.wire import encode, parse
 from tenure.adapters.fleet.leader.requests import Route
 from tenure.adapters.work.routing import Address, Fleet, Whose, address, forward, received, thread_of
@@ -133,3 +133,35 @@ def test_what_is_not_of_its_delivery_is_none() -> None:
 def test_threads_of_targets() -> None:
     assert thread_of("-100/7") == (-100, 7)
     assert [thread_of(target) for target in (None, "-100", "x")] == [None, None, None]
+
+
+def test_a_binding_of_this_process_is_whose_who_is_registered_for_it() -> None:
+    """It was this process's before it led; somebody else serves it by now."""
+    fleet = Fleet((A,), None, ("cwd:/agent", "manual:a"))
+
+    assert fleet.serves("manual:a") == Whose("manual:a", A, own=False)
+    assert Fleet((), None, fleet.own).serves("manual:a") == Whose("manual:a", None, own=True)
+
+
+@pytest.mark.parametrize("number", [2**53, -(2**53), 2**63, 10**400, 1.5, True, "7", None, [7]])
+@pytest.mark.parametrize("name", ["chat", "message_thread_id", "message_id"])
+def test_an_id_that_is_none_is_as_if_it_were_not_there(name: str, number: Any) -> None:
+    """Telegram's have at most 52 bits, a double holds 53, and the journal keeps 64."""
+    body = text(7)
+    body[name] = {"id": number} if name == "chat" else number
+    found = address(update(message=body))
+    assert found is not None
+    if name == "chat":
+        assert (found.target, found.message) == (None, None)
+    elif name == "message_id":
+        assert (found.target, found.message) == ("-100/7", None)
+    else:
+        assert (found.target, found.message) == (None, (-100, 3))
+
+
+def test_an_id_that_a_double_holds_is_one() -> None:
+    found = address(update(message=text(SAFE, message=-SAFE, chat=-SAFE)))
+
+    assert found is not None
+    assert thread_of(found.target) == (-SAFE, SAFE)
+    assert found.message == (-SAFE, -SAFE)
