@@ -10,6 +10,7 @@
 | `recipient` | taking what is offered |
 | `relay` | the leader between them |
 | `way` | who is there, and sending an offer: as a leader, or through one |
+| `envelopes` | the two envelopes of an offer, made of each other |
 | `destinations` | who may be offered something, and what the relay's machine says of it |
 | `payload` | what is offered, made of a receipt's row; whose journal it is in |
 | `parties` | processes, owners and parties as the journal and the bus spell them |

@@ -12,6 +12,8 @@ import asyncio
 from contextlib import suppress
 from typing import Final
 
+import attrs
+
 from tenure.adapters.awaiting import heard, to_its_end
 from tenure.adapters.bus.messages import answers
 from tenure.adapters.bus.messages.fields import Malformed
@@ -58,7 +60,7 @@ class Donors:
         if barred is not None:
             self._items.resume(held.receipt_id)
             return Kept(barred, definite=True)
-        return await self._through(_Copy(self, held, parcel=parcel, to=to, party=party))
+        return await self._through(_Copy(self, held, _Wanted(parcel, to, party)))
 
     async def withdraw(self, row: ReceiptRow) -> Outcome:
         """A row of this process is offered, and nobody here waits for that offer any more: it is looked up, and
@@ -80,30 +82,30 @@ class Donors:
             raise
 
 
+@attrs.frozen
+class _Wanted:
+    """What is to be offered, to whom: where he is, and who he is in this journal."""
+
+    parcel: Parcel
+    to: Destination
+    party: Party
+
+
 class _Copy:
     """One item in memory, from its being set aside to its being resumed or dropped. `phase` and `data` are the
     machine's."""
 
-    def __init__(
-        self,
-        donors: Donors,
-        held: Held,
-        *,
-        parcel: Parcel | None = None,
-        to: Destination | None = None,
-        party: Party | None = None,
-    ) -> None:
-        """Without a parcel: of which only the row knows that it is offered."""
+    def __init__(self, donors: Donors, held: Held, wanted: _Wanted | None = None) -> None:
+        """`wanted`: None for one of which only the row knows that it is offered."""
         self.held = held
         self.ending = asyncio.Event()
         """This process ends: nothing is waited for."""
         self.phase = DONOR.initial
-        self.data = own.Item(held.receipt_id, held.holder, () if parcel is None else parcel.update_ids)
+        self.data = own.Item(held.receipt_id, held.holder, () if wanted is None else wanted.parcel.update_ids)
         self._donors = donors
-        self._parcel = parcel
-        self._to = to
-        self._party = party
-        self._token = ""
+        self._wanted = wanted
+        self._offer: Outgoing | None = None
+        """What is sent, once it is made."""
         self._why = "nobody waits for its offer any more"
         self._waited: float = donors._timings.retry_first_ms
 
@@ -134,28 +136,27 @@ class _Copy:
 
     async def _first(self) -> own.Happening | Kept:
         """What the machine is told first; what cannot be offered is not (F20)."""
-        if self._parcel is None or self._to is None or self._party is None:
+        wanted, holder = self._wanted, self.held.holder
+        if wanted is None:
             return own.StartRefused()
         try:
             key = await self._donors._journal.key()
         except TenureError as error:
             return Kept(in_words(error))
         try:
-            self._payload = payload_of(self._parcel, key)
-            to = recipient_owner(self._party)
+            payload = payload_of(wanted.parcel, key)
+            to = recipient_owner(wanted.party)
+            pid, birth = on_the_bus(holder.process)
         except TenureError as error:
             return Kept(in_words(error), definite=True)
-        self._token = new_secret(self._donors._ports.identities)
-        receipt = receipt_in(self._payload)
+        token = new_secret(self._donors._ports.identities)
+        receipt = receipt_in(payload)
         handoff = handoff_id(
-            self._token,
-            receipt.queue_kind,
-            receipt.receipt_id,
-            receipt.source_update_ids,
-            str(self.held.holder.acquisition),
-            to,
+            token, receipt.queue_kind, receipt.receipt_id, receipt.source_update_ids, str(holder.acquisition), to
         )
-        return own.Move(handoff, self._party, leader_carries=QUEUE_HANDOFF_AGAIN in self._to.leaders)
+        request = f"{holder.instance}:{handoff}"
+        self._offer = Outgoing(request, wanted.to, holder, pid, birth, 0, token, payload)
+        return own.Move(handoff, wanted.party, leader_carries=QUEUE_HANDOFF_AGAIN in wanted.to.leaders)
 
     def _tell(self, message: own.Happening) -> Step[own.Item, own.Output] | Refused:
         answer = step(DONOR, self.phase, self.data, message)
@@ -194,7 +195,8 @@ class _Copy:
                 await journal.release(receipt, holder, "the session ends")
                 return own.Released()
             case own.SendOffer():
-                return await self._sent()
+                assert self._offer is not None, "what is sent was made before it was offered"
+                return await self._sent(attrs.evolve(self._offer, acquired_at_ms=await self._acquired_at()))
         row = await journal.look(receipt)
         if row is None:
             return own.Looked("absent", None, None)
@@ -202,12 +204,7 @@ class _Copy:
 
     # -- the message --------------------------------------------------------------------------------------------------
 
-    async def _sent(self) -> own.Acked | own.NoAnswer:
-        assert self._to is not None
-        row = await self._acquired_at()
-        pid, birth = on_the_bus(self.held.holder.process)
-        request = f"{self.held.holder.instance}:{self.data.handoff}"
-        offer = Outgoing(request, self._to, self.held.holder, pid, birth, row, self._token, self._payload)
+    async def _sent(self, offer: Outgoing) -> own.Acked | own.NoAnswer:
         sending = asyncio.ensure_future(self._donors._way.send(offer))
         ending = asyncio.ensure_future(self.ending.wait())
         await asyncio.wait([sending, ending], return_when=asyncio.FIRST_COMPLETED)

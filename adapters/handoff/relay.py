@@ -7,9 +7,6 @@ here, without a socket between. The leader remembers nothing of it.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Final
-
-import attrs
 
 from tenure.adapters.bus.messages import acks
 from tenure.adapters.bus.messages.envelopes import Ack
@@ -20,15 +17,9 @@ from tenure.adapters.fleet.identity import InstanceIdentity
 from tenure.adapters.fleet.leader.leader import Leader
 from tenure.adapters.fleet.leader.requests import Route
 from tenure.adapters.handoff.destinations import Destination, as_leader, destination, in_words, judged
+from tenure.adapters.handoff.envelopes import from_leader
 from tenure.machines.chart import Refused
 from tenure.machines.relay import Bounds
-
-_SHARED: Final = tuple(
-    field.name
-    for field in attrs.fields(FollowerOfferQueueHandoff)
-    if field.name not in ("instance_id", "registration_generation")
-)
-"""What both offers have."""
 
 
 class Relay:
@@ -63,8 +54,7 @@ class Relay:
         )
         if isinstance(passed, Refused):
             raise TenureError(in_words(passed))
-        shared = {name: getattr(offer, name) for name in _SHARED}
-        work = LeaderOfferQueueHandoff(donor_instance_id=offer.instance_id, **shared)
+        work = from_leader(offer)
         if to == self._me:
             return acks.staged(offer, await self._accept(work))
         return await self._leader.forward(to, generation, work, timeout_ms=passed.budget_ms)

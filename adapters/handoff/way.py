@@ -28,6 +28,7 @@ from tenure.adapters.fleet.identity import InstanceIdentity
 from tenure.adapters.fleet.leader.leader import Leader
 from tenure.adapters.fleet.places import spelled
 from tenure.adapters.handoff.destinations import Destination, as_leader, destination, in_words, judged
+from tenure.adapters.handoff.envelopes import from_follower
 from tenure.adapters.ports import Clock
 from tenure.machines.chart import Refused
 from tenure.machines.receipt_messages import Holder
@@ -136,22 +137,7 @@ class FleetWay:
         )
 
     def _through(self, offer: Outgoing, generation: str) -> FollowerOfferQueueHandoff:
-        return FollowerOfferQueueHandoff(
-            request_id=offer.request,
-            instance_id=self._identity.instance_id,
-            registration_generation=generation,
-            recipient_instance_id=offer.to.instance,
-            recipient_registration_generation=offer.to.generation,
-            donor_process_id=offer.donor_pid,
-            donor_process_birth_id=offer.donor_birth,
-            donor_session_generation=offer.donor.session,
-            donor_acquisition_id=str(offer.donor.acquisition),
-            donor_acquired_at_ms=offer.acquired_at_ms,
-            donor_handoff_id=_text(offer.donor.handoff),
-            handoff_token=offer.token,
-            payload=offer.payload,
-            sent_at_ms=self._clock.wall_ms(),
-        )
+        return from_follower(self._direct(offer), generation)
 
 
 def _seen(view: FleetView, me: str, protocol: ProtocolIdentity) -> tuple[Destination, ...]:

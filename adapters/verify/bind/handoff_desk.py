@@ -390,7 +390,7 @@ class Desk:
             (self.items.running, self.items.free),
             self.executing,
             None if place is None else (place.phase, place.data),
-            None if given is None else (given.phase, given.data, self.ports.token, given._to),
+            None if given is None else (given.phase, given.data, self.ports.token, given._wanted and given._wanted.to),
             len(self.receipts.serving.untold),
             (self.worker._pending.is_set(), self.worker._ready.is_set()),
             self.loop.local("_collect", "recover_at") <= self.loop.now,

@@ -5,16 +5,15 @@ from __future__ import annotations
 
 import asyncio
 
-import attrs
 import pytest
 
-from tenure.adapters.bus.messages.envelopes_handoff import FollowerOfferQueueHandoff
 from tenure.adapters.bus.messages.protocol import (
     QUEUE_HANDOFF,
     QUEUE_HANDOFF_AGAIN,
     ProtocolIdentity,
 )
 from tenure.adapters.errors import TenureError
+from tenure.adapters.handoff.envelopes import from_follower
 from tests.adapters.handoff.town import (
     BARE,
     FIRST_ONLY,
@@ -158,9 +157,7 @@ async def test_a_leader_passes_nothing_on_for_a_registration_that_is_over(town: 
     hold.set()
     await passing
     (route,) = [route for route in town.lead.leader.routes() if route.entry.instance == "101:1"]
-    names = [field.name for field in attrs.fields(FollowerOfferQueueHandoff)]
-    said = {name: getattr(offer, name) for name in names if hasattr(offer, name)}
-    late = FollowerOfferQueueHandoff(**said, instance_id="101:1", registration_generation="101:1:0")
+    late = from_follower(offer, "101:1:0")
     seen = len(other.between.seen)
     with pytest.raises(TenureError, match="stale registration generation"):
         await lead.handoff.pass_on(late, route, 1000)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 
+import attrs
 import pytest
 
 from tenure.adapters.journal.errors import JournalBusy
@@ -157,3 +158,18 @@ async def test_of_what_is_settled_nothing_is_offered(town: Town) -> None:
     assert await lead.executes(receipt)
     assert await lead.journal.parcel(receipt) is None
     assert await lead.journal.parcel("no such receipt") is None
+
+
+@in_town()
+async def test_who_is_no_process_offers_nothing(town: Town) -> None:
+    """An owner whose process the bus cannot name: the item stays, and nobody hears of it."""
+    lead, other, receipt = await pair(town)
+    held = lead.items.get(receipt)
+    assert held is not None
+    lead.items.put(attrs.evolve(held, holder=attrs.evolve(held.holder, process="somebody")))
+    await lead.handoff.reconcile()
+    assert ([receipt], []) == (lead.holds_now, other.between.seen)
+    assert "offer" not in lead.journal.calls
+    assert not lead.items.is_aside(receipt)
+    (note,) = town.notes.said("handoff", "kept")
+    assert "names a process 'somebody'" in str(note["why"])
