@@ -29,7 +29,8 @@ _COLUMNS: Final = (
     "schema, bot_id, token_sha256, bot_serial, fence, passed, opened, updates, update_bytes, deliveries,"
     " delivery_bytes, tombstones, decisions"
 )
-_READ: Final = f"SELECT {_COLUMNS} FROM meta WHERE id = 1"
+_READ: Final = f"SELECT {_COLUMNS}, (SELECT seq FROM sqlite_sequence WHERE name = 'decisions') FROM meta WHERE id = 1"
+"""With the highest number that a decision ever had."""
 _WRITE: Final = (
     "UPDATE meta SET bot_id = ?, token_sha256 = ?, bot_serial = ?, fence = ?, passed = ?, opened = ?, updates = ?,"
     " update_bytes = ?, deliveries = ?, delivery_bytes = ?, tombstones = ?, decisions = ? WHERE id = 1"
@@ -134,8 +135,8 @@ class Store:
         self._database = database
         self._clock = clock
         self._liveness = liveness
-        self._seen: Meta | None = None
-        """The row as it was read last, which was durable then."""
+        self._seen = (0, 0, 0)
+        """Serial, fence and number of decisions as they were read last, and were durable then."""
 
     def write(self, work: Callable[[Transaction], T]) -> T:
         """What `work` answers, when all that it wrote is durable. Raises `JournalError`, and `Declined`: then nothing
@@ -206,7 +207,7 @@ class Store:
             self._undo()
             raise told(self.path, fault) from fault
         try:
-            meta = _meta(found, self.path)
+            meta = _meta([row[:-1] for row in found], self.path)
             _require_version(found[0][0], self.path)
             if self.serial is not None and meta.serial != self.serial:
                 raise ForeignIdentity(
@@ -214,18 +215,18 @@ class Store:
                     f"{meta.bot} has taken the journal over, so it is not used any more for the bot before; end one of "
                     "both, or give each a profile of its own",
                 )
-            self._require_forward(meta)
+            self._require_forward(meta.serial, meta.fence, found[0][-1])
         except JournalError:
             self._undo()
             raise
         return Transaction(self._database, meta, self.limits, self._liveness, self._clock.wall_ms())
 
-    def _require_forward(self, meta: Meta) -> None:
-        # Neither of them ever falls: then it was not one of us who wrote.
-        seen = self._seen
-        if seen is not None and meta.serial == seen.serial and (meta.fence < seen.fence or meta.passed < seen.passed):
+    def _require_forward(self, serial: int, fence: int, decided: Value) -> None:
+        # None of them ever falls: then it was not one of us who wrote.
+        now = (serial, fence, decided if isinstance(decided, int) else 0)
+        if any(value < before for value, before in zip(now, self._seen, strict=True)):
             raise gone(self.path, "was overwritten with an older copy")
-        self._seen = attrs.evolve(meta)
+        self._seen = now
 
     def _undo(self) -> None:
         # What cannot be rolled back now is rolled back by whoever opens the file next.

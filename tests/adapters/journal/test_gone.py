@@ -94,7 +94,7 @@ def test_a_copy_that_was_put_over_it_is_noticed(room: Room) -> None:
     journal.append([incoming(2)], EPOCH, "i1")
     assert journal.state().passed == 2
     journal.close()
-    for fallen in ("passed", "fence"):
+    for fallen in ("decisions", "fence"):
         journal = room.open()
         if fallen == "fence":
             older = room.bytes()

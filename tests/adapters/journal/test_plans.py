@@ -8,7 +8,7 @@ from tests.adapters.journal.journal_room import ME, Room
 from tests.adapters.journal.test_faults import SCRIPT, SEEN
 from tests.adapters.journal.test_looking import look
 
-FEW = frozenset({"meta", "servers", "owners", "evidence", "moves", "sqlite_master"})
+FEW = frozenset({"meta", "servers", "owners", "evidence", "moves", "sqlite_master", "sqlite_sequence"})
 """Tables of few rows, or that are read as a whole by who asks for all of it."""
 
 
