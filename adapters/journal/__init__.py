@@ -8,7 +8,8 @@ database that the leader and all followers share (DESIGN 10; bus.md c, d).
 | `at_leader`, `at_instance`, `looked_at` | the methods of `Journal`, by who uses them |
 | `threaded` | the same for asyncio, in a thread of its own |
 | `bodies` | the one form in which two bodies of an update are compared |
-| `updates` | operations of the leader: append, forward, wait, settle |
+| `updates` | what was polled: append, and the fence |
+| `forwards` | updates on their way: forward, keep, wait, settle |
 | `deliveries` | the operation of an instance: admit |
 | `receipts` | operations of an owner: take, offer, accept, start, complete; and of who finds it dead |
 | `servers` | who serves a binding, and by which right work is taken |

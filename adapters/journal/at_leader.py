@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tenure.adapters.journal import ownership, servers, updates
+from tenure.adapters.journal import forwards, ownership, servers, updates
+from tenure.adapters.journal.forwards import Kept
 from tenure.adapters.journal.operating import Operating
 from tenure.adapters.journal.ownership import About
 from tenure.adapters.journal.transaction import Transaction
-from tenure.adapters.journal.updates import Appended, Conflict, Incoming, Kept, NoRoom
+from tenure.adapters.journal.updates import Appended, Conflict, Incoming, NoRoom
 from tenure.machines.admission_identity import Queue
 from tenure.machines.chart import Refused
 from tenure.machines.forwarding_messages import Failure, RetryIn, Send
@@ -49,7 +50,7 @@ class AtLeader(Operating):
         waits, it does not any longer. `about`: what is the binding's from now on."""
 
         def work(transaction: Transaction) -> Send:
-            answer = updates.forward(transaction, update, epoch, binding, by, kind)
+            answer = forwards.forward(transaction, update, epoch, binding, by, kind)
             ownership.remember(transaction, about or About(), binding)
             return answer
 
@@ -71,7 +72,7 @@ class AtLeader(Operating):
         delivery is. `about`: what is the binding's from now on."""
 
         def work(transaction: Transaction) -> Kept:
-            answer = updates.keep(transaction, update, epoch, binding, by, self._key, queue, payload, kind)
+            answer = forwards.keep(transaction, update, epoch, binding, by, self._key, queue, payload, kind)
             ownership.remember(transaction, about or About(), binding)
             return answer
 
@@ -79,39 +80,39 @@ class AtLeader(Operating):
 
     def unserved(self, update: int, epoch: int, by: str) -> RetryIn | Refused:
         """Nobody is registered for whom it is for: it waits (L21)."""
-        return self._write(lambda t: updates.unserved(t, update, epoch, by))
+        return self._write(lambda t: forwards.unserved(t, update, epoch, by))
 
     def acknowledged(
         self, update: int, epoch: int, ok: bool, delivery: str | None, source: int | None, by: str
     ) -> RetryIn | Refused | None:
         """The attempt was answered, with the receipt `delivery` and `source` if it has one. None: it is delivered."""
-        return self._write(lambda t: updates.acknowledged(t, update, epoch, ok, delivery, source, by))
+        return self._write(lambda t: forwards.acknowledged(t, update, epoch, ok, delivery, source, by))
 
     def failed(self, update: int, epoch: int, why: Failure, by: str) -> RetryIn | Refused:
         """The attempt was not answered, or by something that is no answer."""
-        return self._write(lambda t: updates.failed(t, update, epoch, why, by))
+        return self._write(lambda t: forwards.failed(t, update, epoch, why, by))
 
     def retry_update(self, update: int, by: str) -> Refused | None:
         """It does not wait any longer: its time has come, or a person wants it now."""
-        return self._write(lambda t: updates.retry(t, update, by))
+        return self._write(lambda t: forwards.retry(t, update, by))
 
     def retry_due(self, by: str) -> tuple[int, ...]:
         """Whatever's time has come does not wait any longer: their ids, at most 1,000 at once."""
-        return self._store.write(lambda t: updates.retry_due(t, by))
+        return self._store.write(lambda t: forwards.retry_due(t, by))
 
     def resume(self, epoch: int, by: str, besides: frozenset[int] = frozenset()) -> tuple[int, ...] | Refused:
         """What was being sent, by whoever led before or in an attempt that was given up, is to be sent again; besides
         those that are on their way."""
-        return self._write(lambda t: updates.resume(t, epoch, by, besides))
+        return self._write(lambda t: forwards.resume(t, epoch, by, besides))
 
     def release_update(self, update: int, by: str, *, gone: bool) -> Refused | None:
         """It may go elsewhere than where it is bound. `gone`: nobody will serve that binding again, by evidence, or
         since a person says so."""
-        return self._write(lambda t: updates.release(t, update, gone, by))
+        return self._write(lambda t: forwards.release(t, update, gone, by))
 
     def discard_update(self, update: int, person: str) -> Refused | None:
         """A person does not want it executed; nobody has admitted it yet."""
-        return self._write(lambda t: updates.discard(t, update, person))
+        return self._write(lambda t: forwards.discard(t, update, person))
 
     def remember(self, about: About, binding: str, expected: Party | None = None) -> None:
         """A thread, or a message that a binding has written, is its own from now on. `expected`: who is about to serve

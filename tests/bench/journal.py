@@ -20,10 +20,11 @@ from files import in_turns
 from tenure.adapters.files.directory import agent_directory
 from tenure.adapters.files.host import real_ports
 from tenure.adapters.journal.capacity import Limits
+from tenure.adapters.journal.forwards import Kept
 from tenure.adapters.journal.identity import identity_of_token
 from tenure.adapters.journal.journal import Journal
 from tenure.adapters.journal.sqlite import SqliteDatabases
-from tenure.adapters.journal.updates import Incoming, Kept
+from tenure.adapters.journal.updates import Incoming
 from tenure.adapters.testing.databases import HastyDatabases
 from tenure.machines.receipt_messages import Evidence, Holder, Party, Taken
 

@@ -12,7 +12,7 @@ import pytest
 from tenure.adapters.bus.messages.envelopes import Ack, Forward
 from tenure.adapters.errors import TenureError
 from tenure.adapters.fleet.asking import NoAck
-from tenure.adapters.journal import deliveries, receipts, servers, updates
+from tenure.adapters.journal import deliveries, forwards, receipts, servers, updates
 from tenure.adapters.journal.at_leader import AtLeader
 from tenure.adapters.journal.transaction import Transaction
 from tenure.adapters.verify.bind import admission_desk
@@ -42,7 +42,7 @@ def _forwarding_without(name: str) -> Callable[[Patch], None]:
     """The journal's machine of an update has not this guard; the twin's has."""
 
     def mutate(patch: Patch) -> None:
-        for module in (updates, servers):
+        for module in (updates, forwards, servers):
             patch.setattr(module, "FORWARDING", FORWARDING.without(name))
 
     return mutate
@@ -72,13 +72,13 @@ def _torn(transaction: Transaction) -> None:
 
 def _delivers_before_it_admits(patch: Patch) -> None:
     """The leader's own update is delivered in one transaction, and admitted in the next."""
-    original = updates.admit
+    original = forwards.admit
 
-    def admit(transaction: Transaction, *rest: Any, **more: Any) -> updates.Admitted:
+    def admit(transaction: Transaction, *rest: Any, **more: Any) -> forwards.Admitted:
         _torn(transaction)
         return original(transaction, *rest, **more)
 
-    patch.setattr(updates, "admit", admit)
+    patch.setattr(forwards, "admit", admit)
 
 
 def _completes_in_two(patch: Patch) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import attrs
 import pytest
 
-from tenure.adapters.journal import deliveries, receipts, updates
+from tenure.adapters.journal import deliveries, forwards, receipts
 from tenure.adapters.journal.deliveries import Arrival
 from tenure.adapters.trace.api import explained
 from tenure.adapters.trace.check import Verdict
@@ -33,7 +33,7 @@ GUARDS = {
         " donor_owns offer_still_open offered_is_frozen attempts_left owner_is_expected owner_proven_dead"
         " a_person_asks",
     ),
-    updates: (
+    forwards: (
         "FORWARDING",
         FORWARDING,
         "epoch_current binding_sticks says_yes names_a_receipt same_receipt binding_gone not_admitted",

@@ -19,11 +19,12 @@ from tenure.adapters.files.directory import agent_directory
 from tenure.adapters.files.host import real_ports
 from tenure.adapters.journal.deliveries import Admitted, Arrival
 from tenure.adapters.journal.errors import JournalBusy, JournalError
+from tenure.adapters.journal.forwards import Kept
 from tenure.adapters.journal.identity import identity_of_token
 from tenure.adapters.journal.journal import Journal
 from tenure.adapters.journal.liveness import process_name
 from tenure.adapters.journal.sqlite import SqliteDatabase
-from tenure.adapters.journal.updates import Appended, Incoming, Kept
+from tenure.adapters.journal.updates import Appended, Incoming
 from tenure.machines.admission_identity import delivery_id
 from tenure.machines.receipt_messages import Freed, Interrupted, Party, Taken
 from tests.real.conftest import state, until

@@ -18,10 +18,11 @@ from tenure.adapters import cli
 from tenure.adapters.files.directory import agent_directory
 from tenure.adapters.files.host import real_ports
 from tenure.adapters.journal.capacity import Limits
+from tenure.adapters.journal.forwards import Kept
 from tenure.adapters.journal.identity import identity_of_token
 from tenure.adapters.journal.journal import Journal
 from tenure.adapters.journal.liveness import process_name
-from tenure.adapters.journal.updates import Incoming, Kept
+from tenure.adapters.journal.updates import Incoming
 from tenure.machines.identity import Process
 from tenure.machines.receipt_messages import Holder, Party, Taken
 from tests.adapters.journal.journal_room import serves

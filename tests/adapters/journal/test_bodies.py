@@ -15,7 +15,8 @@ from tenure.adapters.bus.messages.wire import encode, parse
 from tenure.adapters.fleet.leader.requests import Route
 from tenure.adapters.journal.bodies import CARRIED, body_digest, normal, same_body
 from tenure.adapters.journal.deliveries import Admitted, Arrival
-from tenure.adapters.journal.updates import Incoming, Kept
+from tenure.adapters.journal.forwards import Kept
+from tenure.adapters.journal.updates import Incoming
 from tenure.adapters.work.routing import KINDS, Whose, address, forward, received
 from tenure.machines.admission_identity import SOURCE_FIELD, delivery_id
 from tenure.machines.follower_messages import Binding

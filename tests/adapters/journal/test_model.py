@@ -12,9 +12,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from tenure.adapters.journal.capacity import Limits
 from tenure.adapters.journal.errors import JournalError, OutcomeUnknown
+from tenure.adapters.journal.forwards import Kept
 from tenure.adapters.journal.journal import Journal
 from tenure.adapters.journal.rows import ServerRow
-from tenure.adapters.journal.updates import Appended, Conflict, Kept
+from tenure.adapters.journal.updates import Appended, Conflict
 from tenure.adapters.ports import Killed
 from tenure.adapters.testing.databases import CallFails, CallKills, FaultyDatabases
 from tenure.machines import forwarding_messages as fm

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tenure.adapters.errors import TenureError
+from tenure.adapters.journal.forwards import Kept
 from tenure.adapters.journal.journal import Journal
-from tenure.adapters.journal.updates import Appended, Conflict, Incoming, Kept, NoRoom
+from tenure.adapters.journal.updates import Appended, Conflict, Incoming, NoRoom
 from tenure.machines.admission_identity import delivery_id
 from tenure.machines.chart import Refused
 from tenure.machines.forwarding_messages import RetryIn, Send
