@@ -47,8 +47,14 @@ def handoff(
     ],
     profile: Profile = None,
     wait: Annotated[
-        float, typer.Option(metavar="SECONDS", min=0.0, max=3_600.0, help="How long to wait until it has moved.")
-    ] = 30.0,
+        float,
+        typer.Option(
+            metavar="SECONDS",
+            min=0.0,
+            max=3_600.0,
+            help="How long to wait until it has moved. Who has it gives up after 30 s, and says why.",
+        ),
+    ] = 40.0,
     as_json: AsJson = False,
 ) -> None:
     """Move a receipt that has not begun to another instance of the fleet: whoever has it is asked to offer it, and the

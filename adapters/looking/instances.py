@@ -66,7 +66,8 @@ def present(servers: Iterable[ServerRow], fleet: FleetLook | None, liveness: Liv
 
 
 def meant(name: str, known: Iterable[Known]) -> Known:
-    """The one that `name` means: an id comes before a pid, a pid before a slot, a slot before a name.
+    """The one that `name` means: an id comes before a pid, a pid before a slot, a slot before a name; and of several who
+    are called so the one that is not dead.
 
     Raises `TenureError` where it is nobody, or several.
     """
@@ -79,6 +80,7 @@ def meant(name: str, known: Iterable[Known]) -> Known:
     )
     for test in tests:
         found = [one for one in there if test(one)]
+        found = [one for one in found if not one.dead] or found  # one that was called so before is not meant
         if len(found) == 1:
             return found[0]
         if found:

@@ -272,6 +272,16 @@ def test_what_means_nobody_or_several_is_refused(name: str, says: str) -> None:
         meant(name, present([], FLEET, ProcessLiveness(real_ports().processes)))
 
 
+def test_a_dead_one_does_not_stand_in_the_way_of_one_that_lives() -> None:
+    """Of two with the same pid, one is of a process that has gone."""
+    gone, there = Known("80:1", 80, serves=("a",), dead=True), Known("80:2", 80, serves=("b",))
+    assert there == meant("80", (gone, there))
+    assert gone == meant("80:1", (gone, there))
+    assert gone == meant("80", (gone,))
+    with pytest.raises(TenureError, match="several are called so"):
+        meant("80", (gone, attrs.evolve(gone, instance="80:0")))
+
+
 def test_who_serves_and_who_is_in_the_fleet_are_one(other: Party) -> None:
     liveness = ProcessLiveness(real_ports().processes)
     rows = [ServerRow(MINE, Party("80:1", other.process), 0, None), ServerRow("x", other, 0, 5)]
