@@ -66,8 +66,8 @@ def present(servers: Iterable[ServerRow], fleet: FleetLook | None, liveness: Liv
 
 
 def meant(name: str, known: Iterable[Known]) -> Known:
-    """The one that `name` means: an id comes before a pid, a pid before a slot, a slot before a name; and of several who
-    are called so the one that is not dead.
+    """The one that `name` means: an id comes before a pid, a pid before a slot, a slot before a name; and of several
+    who are called so the one that is not dead.
 
     Raises `TenureError` where it is nobody, or several.
     """
