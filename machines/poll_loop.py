@@ -38,6 +38,19 @@ PATIENCE: Final = 3
 """From this conflict in a row on the wait is the longer one."""
 GREATEST: Final = 2**53 - 1
 """The greatest id that a JSON number holds exactly."""
+ASKED: Final = 3
+"""So often in a row Telegram answers the same update below the cursor before it is believed to number anew."""
+
+
+def numbered_anew(times: int) -> bool:
+    """Whether updates below the cursor are new, since Telegram numbers from a lower id on (`Renumber` and `asked_again`
+    of DurableAdmission). `times`: how often in a row it has answered the same one, though it was asked above that.
+
+    Telegram says that after a week without updates it chooses the next id at random, and so does another Bot API
+    server. Who asks for more than it has numbered is answered the oldest that it has, and nothing is forgotten for it:
+    so each time the same. An answer that is late, or was kept by somebody in between, comes once.
+    """
+    return times >= ASKED
 
 
 @attrs.frozen(cache_hash=True)

@@ -43,6 +43,17 @@ class AtLeader(Operating):
         assert isinstance(answer, Appended | Conflict | NoRoom | Refused)
         return answer
 
+    def refuse_update(self, name: str, epoch: int, by: str, why: str) -> Refused:
+        """What was polled under `name`, which is no id, is not appended: that is told."""
+        answer = self._write(lambda t: updates.refuse(t, name, epoch, by, why))
+        assert isinstance(answer, Refused)
+        return answer
+
+    def renumber(self, first: int, asked: int, epoch: int, by: str) -> int | Refused:
+        """Telegram numbers anew, from `first` on at most: it was answered `asked` times in a row, though it was asked
+        above that. What was passed, from now on."""
+        return self._write(lambda t: updates.renumber(t, first, asked, epoch, by))
+
     def forward(
         self, update: int, epoch: int, binding: str, by: str, *, kind: str | None = None, about: About | None = None
     ) -> Send | Refused:

@@ -17,6 +17,7 @@ from tenure.adapters.journal.events import Decided
 from tenure.adapters.journal.rows import integer, text, text_or_none
 from tenure.adapters.journal.transaction import Declined, Transaction
 from tenure.machines.chart import Message, Refused, Step, Table, chosen, step
+from tenure.machines.laws import Law
 
 D = TypeVar("D")
 M = TypeVar("M", bound=Message)
@@ -107,6 +108,13 @@ def decide(
             )
         )  # fmt: skip
     return taken
+
+
+def told(
+    transaction: Transaction, subject: str, party: str, tenure: object, action: str, guard: str, law: Law, detail: str
+) -> None:
+    """Tell what no machine of a row decides."""
+    _record(transaction, subject, party, _text(tenure), action, guard, law.value, detail)
 
 
 def record_refusal(transaction: Transaction, declined: Declined) -> None:

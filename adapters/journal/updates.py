@@ -11,7 +11,7 @@ import attrs
 from tenure.adapters.errors import TenureError
 from tenure.adapters.journal.bodies import same_body
 from tenure.adapters.journal.capacity import size_of
-from tenure.adapters.journal.decisions import decide
+from tenure.adapters.journal.decisions import decide, told
 from tenure.adapters.journal.deliveries import find_update
 from tenure.adapters.journal.forwards import discard_unkept
 from tenure.adapters.journal.servers import leading
@@ -20,6 +20,8 @@ from tenure.adapters.journal.transaction import Declined, Transaction, Undone
 from tenure.machines.chart import Refused, Step
 from tenure.machines.forwarding import FORWARDING
 from tenure.machines.forwarding_messages import Admit, Output, Skip, Update
+from tenure.machines.laws import Law
+from tenure.machines.poll_loop import numbered_anew
 
 _INSERT: Final = "INSERT INTO updates (update_id, phase, raw, admitted_at, kind, settled_at) VALUES (?, ?, ?, ?, ?, ?)"
 
@@ -90,6 +92,7 @@ def append(transaction: Transaction, batch: Sequence[Incoming], epoch: int, by: 
         _append_one(transaction, incoming, epoch, by, settled)
     if skipped:
         trim(transaction, len(fresh))
+    meta.passed = max(meta.passed, *known, -1)  # where Telegram numbers anew they may lie above
     return Appended(tuple(incoming.update for incoming in fresh), known, meta.passed)
 
 
@@ -104,10 +107,11 @@ def _sorted_out(transaction: Transaction, batch: Sequence[Incoming]) -> tuple[li
         if fresh and incoming.update == fresh[-1].update:
             if not same_body(incoming.raw, fresh[-1].raw):
                 raise Undone(Conflict(incoming.update))
-        elif incoming.update > passed:
-            fresh.append(incoming)
         else:
             row = find_update(transaction, incoming.update)
+            if row is None and incoming.update > passed:
+                fresh.append(incoming)
+                continue
             if row is not None and row.settled_at is None and not same_body(incoming.raw, row.raw):
                 raise Undone(Conflict(incoming.update))
             known.append(incoming.update)
@@ -134,6 +138,29 @@ def _append_one(transaction: Transaction, incoming: Incoming, epoch: int, by: st
         meta.update_bytes += size_of(raw)
     if incoming.beyond and not skipped:
         discard_unkept(transaction, incoming.update, epoch, by, incoming.beyond)
+
+
+def refuse(transaction: Transaction, name: str, epoch: int, by: str, why: str) -> None:
+    """What has no id is not appended. Always raises `Declined`."""
+    refused = leading(transaction, epoch) or Refused(Admit.event, FORWARDING.initial, ())
+    raise Declined(refused, name, by, str(epoch), why)
+
+
+def renumber(transaction: Transaction, first: int, asked: int, epoch: int, by: str) -> int:
+    """Telegram numbers anew: what is passed goes down to just below `first`, so that it is appended. What has a row, or
+    a tombstone, is known all the same. What is passed by now. Raises `Declined` under another epoch than that of the
+    fence, and where it was not `asked` often enough."""
+    meta = transaction.meta
+    refused = leading(transaction, epoch)
+    if refused is None and not numbered_anew(asked):
+        refused = Refused("renumber", FORWARDING.initial, ("asked_again",))
+    if refused is not None:
+        raise Declined(refused, str(first), by, str(epoch), f"answered {asked} times", Law.PROOF.value)
+    if first <= meta.passed:
+        detail = f"{meta.passed} was passed, and {first} came {asked} times in a row: Telegram numbers anew"
+        told(transaction, str(first), by, epoch, "renumber", "asked_again", Law.PROOF, detail)
+        meta.passed = first - 1
+    return meta.passed
 
 
 # -- the fence and the first start ------------------------------------------------------------------------------------

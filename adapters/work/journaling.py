@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from typing import Final, TypeVar
 
-from tenure.adapters.bus.messages.json_values import BadJson, Json, dump_bytes, load, within
+from tenure.adapters.bus.messages.json_values import BadJson, Json, dump, dump_bytes, load, within
 from tenure.adapters.errors import TenureError
 from tenure.adapters.journal.due import due_update
 from tenure.adapters.journal.errors import JournalBusy
@@ -97,6 +98,27 @@ class JournalInbox:
     async def persist(self, offset: int) -> poll_loop.PersistEnded:
         """It was moved by the transaction that appended."""
         return poll_loop.PersistEnded(max(self._passed, 0) >= offset)
+
+    async def refuse(self, updates: tuple[Json, ...]) -> None:
+        for name in dict.fromkeys(map(_said_id, updates)):
+            why = f"its update id is {name}: one is positive, and less than 2^53"
+            await self._journal.call(partial(_refuse, name, self._epoch, self._me, why))
+
+    async def renumber(self, first: int, asked: int) -> None:
+        answer = await self._journal.call(lambda j: j.renumber(first, asked, self._epoch, self._me))
+        if isinstance(answer, Refused):
+            raise TenureError(in_words(answer))
+        self._passed = answer
+
+
+def _said_id(update: Json) -> str:
+    """What stands where an update has its id, in a few characters."""
+    said = update.value.get("update_id") if isinstance(update.value, dict) else None
+    return dump(said)[:40] if said is None or isinstance(said, bool | int | float | str) else "none"
+
+
+def _refuse(name: str, epoch: int, by: str, why: str, journal: Journal) -> None:
+    journal.refuse_update(name, epoch, by, why)
 
 
 def _incoming(update: Json) -> Incoming:

@@ -6,6 +6,16 @@
 The machine says what comes next, one order at a time; here each order is one call, and its answer one message. Before
 each request `leads` is asked; what the journal writes it compares with the fence inside its own transaction. When
 `run` has ended, however it did, no request is on its way and nothing is being written.
+
+What has no id (`tenure.adapters.work.source.update_id`) is refused, which is told, and the others of its answer go on.
+It is not confirmed: where it comes again and again, it is asked for no more often than after any error.
+
+Telegram may number from a lower id on: "If there are no new updates for at least a week, then identifier of the next
+update will be chosen randomly instead of sequentially." It answers such updates though it was asked above them, and
+forgets nothing. When it has done so `ASKED` times in a row, the offset goes down to where they begin, which is told,
+and they are journaled as new ones. Two limits: where the new numbering begins less than ten ids below the offset,
+Telegram takes them for confirmed and nobody sees them; and an id that an earlier update has had, of which the journal
+has a row or a tombstone, is taken for that one.
 """
 
 from __future__ import annotations
@@ -48,6 +58,12 @@ class Inbox(Protocol):
     async def persist(self, offset: int) -> own.PersistEnded:
         """Write the offset, unless a greater one is there."""
 
+    async def refuse(self, updates: tuple[Json, ...]) -> None:
+        """Tell that these have no id."""
+
+    async def renumber(self, first: int, asked: int) -> None:
+        """The offset goes down to just below `first`, which was answered so often in a row though it is no greater."""
+
 
 @attrs.define
 class PollCounts:
@@ -58,6 +74,10 @@ class PollCounts:
     """Journaled to be executed."""
     skipped: int = 0
     """Journaled as what was there before the first start."""
+    refused: int = 0
+    """Answered without an id."""
+    renumbered: int = 0
+    """Times that the offset went down, since Telegram has begun anew."""
     conflicts: int = 0
     failures: int = 0
     """Requests and transactions that failed; each is made again."""
@@ -93,6 +113,10 @@ class Poller:
         self._updates: tuple[Json, ...] = ()
         """The last answer: what the machine's batch stands for."""
         self._orders: list[own.Order] = []
+        self._below = 0, 0
+        """The first update of the last answers, where all of it was below the cursor, and in how many of them."""
+        self._anew = False
+        """The loop ends, and another begins from there."""
 
     async def run(self) -> None:
         """Poll, until this process leads no more or this is cancelled. Raises `OffsetUnknown`."""
@@ -101,6 +125,9 @@ class Poller:
         while self._orders:
             order = self._orders.pop(0)
             match order:
+                case own.Ended() if self._anew and cancelled is None:
+                    cancelled = await self._begin_anew()
+                    continue
                 case own.Ended():
                     break
                 case own.Fail():
@@ -180,11 +207,49 @@ class Poller:
             return own.TimedOut()
         self.trouble = ""
         if not updates:
+            self._below = 0, 0
             return own.AnsweredEmpty()
-        self._updates = updates
-        ids = tuple(map(update_id, updates))
-        # What has no id is no answer; the machine refuses it, as it refuses one that is not in order.
-        return own.Answered(tuple(number for number in ids if number is not None) if None not in ids else ())
+        numbers = [(update_id(update), update) for update in updates]
+        self._updates = tuple(update for number, update in numbers if number is not None)
+        if len(self._updates) < len(updates):
+            await self._refuse(tuple(update for number, update in numbers if number is None))
+        ids = tuple(number for number, _ in numbers if number is not None)
+        self._below = self._seen_below(ids, order.cursor)
+        return own.Answered(ids)
+
+    async def _refuse(self, updates: tuple[Json, ...]) -> None:
+        self.counts.refused += len(updates)
+        self._failed("poll", TenureError(f"{len(updates)} of the updates that came have no id: they are not journaled"))
+        try:
+            await self._inbox.refuse(updates)
+        except (TenureError, OSError) as error:
+            self._failed("refuse", error)
+
+    def _seen_below(self, ids: tuple[int, ...], cursor: int) -> tuple[int, int]:
+        if not ids or ids[-1] > cursor:
+            return 0, 0
+        first, times = self._below
+        return ids[0], times + 1 if first == ids[0] else 1
+
+    async def _begin_anew(self) -> asyncio.CancelledError | None:
+        """The offset goes down, and the loop begins as one that knows nothing. What has cancelled this meanwhile."""
+        cancelled: asyncio.CancelledError | None = None
+        self._anew = False
+        try:
+            await to_its_end(asyncio.ensure_future(self._renumber(*self._below)))
+        except asyncio.CancelledError as error:
+            cancelled = error
+        self._below = 0, 0
+        self._offer(own.Start())
+        return cancelled
+
+    async def _renumber(self, first: int, asked: int) -> None:
+        try:
+            await self._inbox.renumber(first, asked)
+        except (TenureError, OSError) as error:
+            self._failed("renumber", error)
+        else:
+            self.counts.renumbered += 1
 
     async def _record(self, order: own.Record) -> own.Happening:
         updates = self._updates if order.ids else ()
@@ -223,6 +288,10 @@ class Poller:
         self._offer(message)
         if isinstance(message, own.Answered) and self.phase == "retrying":
             self._failed("poll", TenureError("the answer is refused: ids that are not new, not in order, or none"))
+            if own.numbered_anew(self._below[1]):
+                self._anew = True
+                self._orders.clear()
+                self._offer(own.Stop())
 
     def _failed(self, phase: str, error: BaseException) -> None:
         self.counts.failures += 1

@@ -12,6 +12,7 @@ from typing import Protocol
 from tenure.adapters.bus.messages.json_values import Json
 from tenure.adapters.errors import TenureError
 from tenure.adapters.journal.identity import BotIdentity
+from tenure.machines.poll_loop import GREATEST
 
 
 class SourceFailed(TenureError):
@@ -32,7 +33,8 @@ class Source(Protocol):
     async def get_updates(self, cursor: int, limit: int, timeout_s: int) -> tuple[Json, ...]:
         """At most `limit` updates with ids above `cursor`, the oldest first, as they were sent; none when none came
         within `timeout_s` seconds. With `tenure.machines.poll_loop.NONE` as the cursor: the oldest there are, and
-        nothing is forgotten for it.
+        nothing is forgotten for it; so also for a cursor that lies more than ten above what was ever numbered (since
+        the numbering began anew, at a lower id).
 
         Raises `Conflict` and `SourceFailed`. Cancelled, the request is ended before the cancellation goes on: nobody
         polls any more when it has.
@@ -40,6 +42,8 @@ class Source(Protocol):
 
 
 def update_id(update: Json) -> int | None:
-    """The id of an update; None for what has none."""
+    """The id of an update; None for what has none: Telegram's are positive (of 32 bits), and one above 2^53 - 1 is none
+    that a JSON number holds exactly."""
     found = update.value.get("update_id") if isinstance(update.value, dict) else None
-    return found if isinstance(found, int) and not isinstance(found, bool) and found >= 0 else None
+    whole = isinstance(found, int) and not isinstance(found, bool)
+    return found if whole and isinstance(found, int) and 0 < found <= GREATEST else None

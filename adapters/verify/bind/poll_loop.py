@@ -105,6 +105,12 @@ class Desk:
     async def persist(self, offset: int) -> own.PersistEnded:
         return own.PersistEnded(await self._asked("persist", offset))
 
+    async def refuse(self, updates: tuple[Json, ...]) -> None:
+        raise AssertionError("every update has an id")
+
+    async def renumber(self, first: int, asked: int) -> None:
+        raise AssertionError("nothing is numbered anew: no bound allows for so many answers of the past")
+
     async def _pause(self, seconds: float) -> None:
         await self._asked("sleep")
 
@@ -291,6 +297,7 @@ def _bound(least: int, config: Config, thorough: bool = False) -> Bound:
 BOUND: Final[Mapping[str, Bound]] = {
     "history": _bound(600, Config((NAME,), last=2, early=1, budget=2)),
     "work": _bound(1_200, Config((NAME,), last=2, early=0, budget=2)),
-    "all": _bound(1_800, Config((NAME,), last=3, early=2, budget=3), thorough=True),
+    "all": _bound(1_500, Config((NAME,), last=4, early=2, budget=2), thorough=True),
 }
-"""What the manifest names for the stage `bind`."""
+"""What the manifest names for the stage `bind`. Three answers of the past in a row would be a new numbering, which
+`DurableAdmission` has."""

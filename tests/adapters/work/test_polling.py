@@ -205,7 +205,9 @@ def test_a_request_that_is_never_answered_is_given_up_and_made_again() -> None:
         (message(6), message(5)),
         (message(5), message(5)),
         (message(2**53),),
-        (Json({"message": {}}), message(5)),
+        (message(0),),
+        (message(2**63), message(10**30)),
+        (Json({"message": {}}),),
         (Json({"update_id": True}),),
         (Json({"update_id": -5}),),
         (Json("an update"),),
@@ -226,6 +228,121 @@ def test_an_answer_that_is_none_changes_nothing(answer: tuple[Json, ...] | Excep
         await asyncio.sleep(3)
         assert inbox.journal == {5: "work"}
         await room.stop()
+
+    run(story())
+
+
+@pytest.mark.parametrize("bad", [message(0), message(2**53), message(10**30), Json({"message": {}}), Json(7)])
+def test_what_has_no_id_holds_up_nobody_and_is_not_asked_for_without_a_pause(bad: Json) -> None:
+    """It may come again in every answer."""
+
+    class Odd(MemorySource):
+        async def get_updates(self, cursor: int, limit: int, timeout_s: int) -> tuple[Json, ...]:
+            if not self.waiting:
+                self.asked.append((cursor, timeout_s))
+                return (bad,)
+            return (bad, *await super().get_updates(cursor, limit, timeout_s))
+
+    async def story() -> None:
+        source, inbox = Odd(5, 6), MemoryInbox(4, opened=True)
+        room = Room(source, inbox)
+        room.start()
+        await asyncio.sleep(1)
+        assert inbox.journal == {5: "work", 6: "work"}
+        source.push(7)
+        await asyncio.sleep(300)
+        assert inbox.journal == {5: "work", 6: "work", 7: "work"}
+        assert len(source.asked) < 120
+        assert inbox.refused == room.poller.counts.refused == len(source.asked)
+        await room.stop()
+
+    run(story())
+
+
+@pytest.mark.parametrize("opened", [True, False])
+def test_what_telegram_numbers_anew_is_journaled(opened: bool) -> None:
+    """After a week without updates the next id is any, also one far below the offset. It is a first start until an
+    answer is empty."""
+
+    async def story() -> None:
+        source, inbox = MemorySource(), MemoryInbox(700, opened=opened)
+        room = Room(source, inbox)
+        source.newest = 102
+        source.push(101, 102)
+        room.start()
+        await asyncio.sleep(5)
+        assert inbox.journal == {}  # it may be an old answer
+        await asyncio.sleep(10)
+        assert inbox.journal == dict.fromkeys((101, 102), "work" if opened else "skipped")
+        assert (inbox.offset, room.poller.data.cursor) == (102, 102)
+        source.newest = 103
+        source.push(103)
+        await asyncio.sleep(1)
+        assert inbox.journal[103] == "work"
+        assert source.forgotten == {101, 102, 103} - set(source.waiting)
+        assert room.poller.counts.renumbered == 1
+        await room.stop()
+
+    run(story())
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        [(message(5),), (message(5),)],
+        [(message(5),), (message(6),), (message(5),), (message(6),)],
+        [(message(5),), (message(5),), SourceFailed("502"), ()],
+    ],
+)
+def test_an_answer_of_the_past_is_no_new_numbering(answers: list[tuple[Json, ...] | Exception]) -> None:
+    async def story() -> None:
+        source, inbox = MemorySource(), MemoryInbox(700, opened=True)
+        source.answers = list(answers)
+        room = Room(source, inbox)
+        room.start()
+        await asyncio.sleep(60)
+        assert (inbox.journal, inbox.offset, room.poller.counts.renumbered) == ({}, 700, 0)
+        assert not source.answers
+        await room.stop()
+
+    run(story())
+
+
+@pytest.mark.parametrize("seconds", [7.0, 30.0])
+def test_a_journal_that_cannot_follow_is_tried_again_with_pauses_and_a_stop_is_heard(seconds: float) -> None:
+    async def story() -> None:
+        source, inbox = MemorySource(), MemoryInbox(700, opened=True)
+        inbox.fails = [SourceFailed("no space is left")] * 2
+        room = Room(source, inbox)
+        source.newest = 101
+        source.push(101)
+        room.start()
+        await asyncio.sleep(seconds)
+        assert len(source.asked) < 15
+        assert inbox.journal == ({101: "work"} if seconds > 20 else {})
+        await room.stop()
+
+    run(story())
+
+
+def test_a_stop_while_the_offset_goes_down_waits_for_that() -> None:
+    async def story() -> None:
+        source, inbox = MemorySource(), MemoryInbox(700, opened=True)
+        inbox.stalls = asyncio.Event()
+        room = Room(source, inbox)
+        source.newest = 101
+        source.push(101)
+        task = room.start()
+        await asyncio.sleep(10)
+        assert inbox.writing == 1
+        asked = len(source.asked)
+        task.cancel()
+        await asyncio.sleep(1)
+        assert not task.done()
+        inbox.stalls.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert (inbox.offset, len(source.asked), room.poller.phase) == (100, asked, "stopped")
 
     run(story())
 
@@ -287,5 +404,6 @@ def test_who_is_killed_while_it_writes_does_nothing_more() -> None:
 
 
 def test_ids_of_updates() -> None:
-    assert update_id(message(7)) == 7
+    assert [update_id(message(number)) for number in (1, 2**53 - 1)] == [1, 2**53 - 1]
+    assert [update_id(message(number)) for number in (0, -1, 2**53, 2**63)] == [None] * 4
     assert [update_id(Json(value)) for value in (None, [], {}, {"update_id": "7"}, {"update_id": 1.5})] == [None] * 5

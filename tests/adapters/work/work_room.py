@@ -84,6 +84,9 @@ class MemorySource:
         self.most_in_flight = 0
         self.answers: list[tuple[Json, ...] | Exception] = []
         """What the next requests are answered instead."""
+        self.newest: int | None = None
+        """Where Telegram has begun to number anew: the newest id that it has given out since; asked for more than ten
+        above that, it answers what it has and forgets nothing."""
         self.bot = identity_of_token("7:memory")
         self._news = asyncio.Event()
         self._newest = 0
@@ -115,7 +118,7 @@ class MemorySource:
                 if isinstance(answer, Exception):
                     raise answer
                 return answer
-            if cursor != NONE:
+            if cursor != NONE and (self.newest is None or cursor <= self.newest + 10):
                 self.forgotten |= {n for n in self.waiting if n <= cursor}
                 self.waiting = {n: u for n, u in self.waiting.items() if n > cursor}
             try:
@@ -144,6 +147,7 @@ class MemoryInbox:
         self.journal: dict[int, str] = {}
         self.stalls: asyncio.Event | None = None
         self.writing = 0
+        self.refused = 0
         self.fails: list[Exception | None] = []
         """What the next writes raise; None for one that succeeds."""
 
@@ -167,6 +171,14 @@ class MemoryInbox:
         await self._turn()
         self.offset = max(offset, self.offset)
         return own.PersistEnded(written=True)
+
+    async def refuse(self, updates: tuple[Json, ...]) -> None:
+        self.refused += len(updates)
+
+    async def renumber(self, first: int, asked: int) -> None:
+        await self._turn()
+        assert own.numbered_anew(asked)
+        self.offset = min(self.offset, first - 1)
 
     async def _turn(self) -> None:
         self.writing += 1
