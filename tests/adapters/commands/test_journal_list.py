@@ -380,6 +380,18 @@ def test_status_says_what_is_unsettled(desk: Desk, tenure: Tenure) -> None:
     assert 2 == journal["updates"]["waiting"]
 
 
+@pytest.mark.parametrize("harm", [gone_without_a_trace, cut_to_nothing])
+def test_status_tells_of_a_journal_that_is_lost(desk: Desk, tenure: Tenure, harm: Callable[[Path], None]) -> None:
+    """And how to go on."""
+    play = Desk(desk.root, "play")
+    desk.full()
+    play.open().close()
+    harm(play.path)
+    said = " ".join(tenure("status", desk.root, "--profile", "play").out.split())
+    assert f"{play.path}: the journal {'is empty' if harm is cut_to_nothing else 'has gone'}, though" in said
+    assert "put a backup in its place, or remove journal.play.made" in said
+
+
 # -- one --------------------------------------------------------------------------------------------------------------
 
 

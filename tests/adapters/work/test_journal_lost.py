@@ -13,7 +13,8 @@ from tenure.adapters.journal.identity import identity_of_token
 from tenure.adapters.journal.journal import Journal, journal_path
 from tenure.adapters.journal.sqlite import SqliteDatabases
 from tests.adapters.fleet.fleet_room import run, until
-from tests.adapters.work.place_room import Town
+from tests.adapters.work.place_room import Place, Town, settled
+from tests.adapters.work.work_room import MemorySource
 
 
 @pytest.fixture
@@ -37,6 +38,28 @@ def another_bots(town: Town) -> None:
     database.close()
     other = identity_of_token("8:other")
     Journal.open(town.ports(999), town.directory, bot=other).close()
+
+
+def test_another_bot_does_not_come_in_beside_who_works(town: Town) -> None:
+    """Though nothing waits in the journal: who has it goes on, and the other is told what to do."""
+
+    async def story() -> None:
+        async with town:
+            first = await town.works(101)
+            await town.opens()
+            first.push(1)
+            await town.has_executed(1)
+            await until(lambda: settled(town) == {})
+            source = MemorySource()
+            source.bot = identity_of_token("8:other")
+            stranger = Place(town, 102, None, source=source)
+            with pytest.raises(ForeignIdentity, match=r"\(pid 101\) works with it.*another profile"):
+                await stranger.work.__aenter__()
+            first.push(2)
+            await town.has_executed(1, 2)
+            assert first.work.journal.lost is None
+
+    run(story())
 
 
 @pytest.mark.parametrize(
