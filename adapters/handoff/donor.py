@@ -24,7 +24,7 @@ from tenure.adapters.fleet.asking import NoAck, said
 from tenure.adapters.fleet.identities import new_secret
 from tenure.adapters.handoff.destinations import Destination
 from tenure.adapters.handoff.events import answered
-from tenure.adapters.handoff.outcomes import Kept, Moved, Outcome
+from tenure.adapters.handoff.outcomes import Gone, Kept, Moved, Outcome
 from tenure.adapters.handoff.parties import holder_of, on_the_bus, recipient_owner
 from tenure.adapters.handoff.payload import Parcel, payload_of, receipt_in
 from tenure.adapters.handoff.ports import HandoffJournal
@@ -112,27 +112,26 @@ class _Copy:
     async def run(self) -> Outcome:
         """Raises TenureError where the journal could not be used at the end of this process: then the item stays aside,
         and the row says whose it is."""
-        first = await self._first()
-        if isinstance(first, Kept):
+        told = await self._first()
+        if isinstance(told, Kept):
             self._donors._items.resume(self.held.receipt_id)
-            return first
-        answer = self._tell(first)
+            return told
+        answer = self._tell(told)
         if isinstance(answer, Refused):
             self._donors._items.resume(self.held.receipt_id)
             return Kept(_NOT_CARRIED, definite=True)
         while True:
             (output,) = answer.outputs
-            outcome = self._ended(output)
+            outcome = self._ended(output, told)
             if outcome is not None:
                 return outcome
             try:
-                happened = await self._perform(output)
+                told = await self._perform(output)
             except TenureError as error:
                 await self._pause(error)
-                happened = own.JournalFailed()
-            told = self._tell(happened)
-            assert isinstance(told, Step), "the machine has asked for it"
-            answer = told
+                told = own.JournalFailed()
+            answer = self._tell(told)
+            assert isinstance(answer, Step), "the machine has asked for it"
 
     async def _first(self) -> own.Happening | Kept:
         """What the machine is told first; what cannot be offered is not (F20)."""
@@ -165,12 +164,13 @@ class _Copy:
             answered(self._donors._ports, self.held, message, answer)
         return answer
 
-    def _ended(self, output: own.Output) -> Outcome | None:
+    def _ended(self, output: own.Output, told: own.Happening) -> Outcome | None:
+        """What has come of it, if that is known: `told` is what has said so."""
         items, receipt = self._donors._items, self.held.receipt_id
         match output:
             case own.Drop():
                 items.drop(receipt)
-                return Moved()
+                return Moved() if self._is_there(told) else Gone()
             case own.Keep() | own.Begin():
                 # What has begun already is begun again by the worker, and the row tells it that it has.
                 if receipt not in items:
@@ -178,6 +178,12 @@ class _Copy:
                 items.resume(receipt)
                 return Kept(self._why)
         return None
+
+    def _is_there(self, told: own.Happening) -> bool:
+        """Whether it says that the item is where it was offered to: for a person, and for the counts."""
+        if isinstance(told, own.Looked):
+            return told.owner is not None and told.owner.handoff is not None and told.owner.handoff == self.data.handoff
+        return isinstance(told, own.Acked)
 
     async def _perform(self, output: own.Output) -> own.Happening:
         journal, receipt = self._donors._journal, self.held.receipt_id

@@ -17,7 +17,7 @@ import attrs
 from tenure.adapters.errors import TenureError, in_words
 from tenure.adapters.files.timings import Timings
 from tenure.adapters.handoff.destinations import Destination
-from tenure.adapters.handoff.outcomes import Kept, Moved, Outcome
+from tenure.adapters.handoff.outcomes import Gone, Kept, Moved, Outcome
 from tenure.adapters.handoff.patience import Patience
 from tenure.adapters.handoff.payload import Parcel
 from tenure.adapters.handoff.ports import HandoffJournal
@@ -47,6 +47,9 @@ class MoveCounts:
     moved: int = 0
     kept: int = 0
     """Offers that came to nothing; the item stayed."""
+    gone: int = 0
+    """Items that were not this process's any more when they were offered, or settled before it was known who had
+    them."""
     troubles: int = 0
     """Passes that failed; the next one begins anew."""
 
@@ -154,6 +157,8 @@ class Mover:
                 self.counts.moved += 1
                 if move is not None:
                     await self._journal.answer_move(move, f"moved to {to}")
+            case Gone():
+                self.counts.gone += 1  # who has it sees what a person wants
             case Kept(why, definite):
                 self.counts.kept += 1
                 tell(self._ports, "handoff", "kept", receipt=wish.held.receipt_id, to=to, why=why)

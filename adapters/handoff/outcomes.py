@@ -7,7 +7,13 @@ import attrs
 
 @attrs.frozen
 class Moved:
-    """It is the other's now. (Or somebody else's, or settled: at any rate not this process's any more.)"""
+    """It is the other's now: he has said so, or the row does."""
+
+
+@attrs.frozen
+class Gone:
+    """It is not this process's any more, and nothing says that it is the other's by this offer: its row is somebody
+    else's, nobody's, or settled by now."""
 
 
 @attrs.frozen
@@ -19,4 +25,4 @@ class Kept:
     definite: bool = False
 
 
-Outcome = Moved | Kept
+Outcome = Moved | Gone | Kept

@@ -133,6 +133,8 @@ def test_F4_F5_an_answer_that_is_lost_is_told_by_the_row(tmp_path: Path, first: 
             assert (first == "accept") == other.between.answers[0]["ok"]
             expected = ([], [receipt]) if first == "accept" else ([receipt], [])
             assert expected == (lead.holds_now, other.holds_now)
+            counts = lead.handoff.counts
+            assert (first == "accept", first == "cancel", 0) == (counts.moved, counts.kept, counts.gone)
             await settled_once(receipt, lead, other)
 
     run(story())
@@ -140,7 +142,7 @@ def test_F4_F5_an_answer_that_is_lost_is_told_by_the_row(tmp_path: Path, first: 
 
 @in_town()
 async def test_F5_a_finished_item_has_gone_as_well(town: Town) -> None:
-    """The recipient was quicker than the donor could ask: a row that is settled is a row that has moved."""
+    """The recipient was quicker than the donor could ask: what is settled is nobody's, whoever has done it."""
     lead, other, receipt = await pair(town)
     other.between.fates[OFFER] = ["drop"]
     gate = asyncio.Event()
@@ -151,6 +153,7 @@ async def test_F5_a_finished_item_has_gone_as_well(town: Town) -> None:
     gate.set()
     await passing
     assert ([], []) == (lead.holds_now, other.holds_now)
+    assert (0, 1) == (lead.handoff.counts.moved, lead.handoff.counts.gone)
 
 
 @in_town()

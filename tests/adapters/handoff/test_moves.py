@@ -9,6 +9,7 @@ import attrs
 import pytest
 
 from tenure.adapters.journal.errors import JournalBusy
+from tenure.adapters.journal.moves import Move
 from tests.adapters.fleet.fleet_room import until
 from tests.adapters.handoff.handoff_room import Fault, Station
 from tests.adapters.handoff.town import Town, accepting, in_town, owner_of, pair, settled_once
@@ -105,14 +106,25 @@ async def test_what_was_taken_to_be_moved_and_stays_may_be_begun(town: Town) -> 
 
 @in_town()
 async def test_a_copy_whose_row_is_somebody_elses_is_dropped_and_not_offered(town: Town) -> None:
-    """The journal refuses the offer, and says whose it is: nobody hears of it."""
+    """The journal refuses the offer, and says whose it is: nobody hears of it. A person who wants it moved is told
+    nothing by who does not know where it is."""
     lead, other, receipt = await pair(town)
-    held = lead.items.get(receipt)
-    assert held is not None
-    await lead.do(lambda j: j.release(receipt, held.holder, "elsewhere"))
+    await lead.do(lambda j: j.ask_move(receipt, "101:1"))
+    read = lead.journal.inner.moves
+
+    async def moves() -> tuple[Move, ...]:
+        found = await read()
+        held = lead.items.get(receipt)
+        assert held is not None
+        await lead.do(lambda j: j.release(receipt, held.holder, "elsewhere"))
+        return found
+
+    lead.journal.inner.moves = moves  # type: ignore[method-assign]
     await lead.handoff.reconcile()
     assert ([], []) == (lead.holds_now, other.between.seen)
     assert "pending" == (await lead.row(receipt)).phase
+    assert (0, 0, 1) == (lead.handoff.counts.moved, lead.handoff.counts.kept, lead.handoff.counts.gone)
+    assert None is (await lead.do(lambda j: j.move_of(receipt))).outcome
 
 
 @pytest.mark.parametrize("held_still", [False, True])
