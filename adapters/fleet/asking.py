@@ -20,8 +20,8 @@ _WORDS: Final = 300
 
 @attrs.frozen
 class NoAck:
-    """No acknowledgement: why, in words, and whether the peer may have done what it was asked. `reached`: it has not, but
-    the line has reached it, and it could not read it."""
+    """No acknowledgement: why, in words, and whether the peer may have done what it was asked. `reached`: it has not,
+    but the line has reached it, and it could not read it."""
 
     text: str
     sent: bool
