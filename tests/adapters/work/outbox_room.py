@@ -80,9 +80,7 @@ class MemoryOutbox:
                 row.phase == "journaled" or (row.phase == "waiting" and self._looked_at(row, unserved))
             ):
                 data, due = row.data, row.phase == "journaled" or row.due <= self._now()
-                found.append(
-                    Outgoing(number, row.body, data.binding, data.attempts, data.failure, due, aside(data))
-                )
+                found.append(Outgoing(number, row.body, data.binding, data.attempts, data.failure, due, aside(data)))
         return tuple(found[:limit])
 
     def _looked_at(self, row: Row, unserved: bool) -> bool:
