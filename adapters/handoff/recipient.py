@@ -62,6 +62,7 @@ class Recipient:
         """`party`: who this process is in the journal. `serves`: a worker is here that begins what is put into `items`.
         `current`: whether a generation is that of the registration that is held now."""
         self.accepted = 0
+        """Offers that were answered with yes, each time that they came."""
         self.refused = 0
         self._ports = ports
         self._timings = timings

@@ -20,7 +20,7 @@ from tests.adapters.fleet.fleet_room import until
 from tests.adapters.handoff.handoff_room import Fault
 from tests.adapters.handoff.town import OFFER, Town, in_town, offer_of, owner_of, pair, sending, settled_once
 
-SPIN_S = 5.0
+SPIN_S = 15.0
 
 
 @contextmanager
