@@ -14,6 +14,7 @@
 | `outbox` | what a forwarder needs of the journal |
 | `items` | what a process has taken and not begun; what a handler is given |
 | `worker` | taking, starting, executing and settling, as long as the process lives |
+| `receipts` | what a worker needs of the journal |
 | `serving` | which bindings are this process's as its role changes, and the journal told of it |
 | `intake` | what a leader delivers to a follower |
 | `events` | that a handler is called, for who records |

@@ -5,7 +5,8 @@
 
 An item is *started* in the journal before its handler is called, and *done* there when the handler has returned. One
 that raises is tried again after a delay, and those behind it go on meanwhile (V5, B74). One that is cancelled, with
-the whole worker, is interrupted: nobody knows what has come of it. What was taken and never begun is given back.
+the whole worker, is interrupted: nobody knows what has come of it. So is one that raises what is no Exception, which
+ends the worker. What was taken and never begun is given back.
 
 Whether a receipt may be taken, started, settled or recovered is decided by the row's machine inside the journal's
 transaction; here an answer of None is its refusal, and then the item is somebody else's.
@@ -16,50 +17,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Final, Protocol, TypeVar
+from typing import Final, TypeVar
 
 import attrs
 
 from tenure.adapters.awaiting import to_its_end
 from tenure.adapters.errors import TenureError, in_words
 from tenure.adapters.files.timings import Timings
-from tenure.adapters.ports import Ports, tell
+from tenure.adapters.ports import Killed, Ports, tell
 from tenure.adapters.work.items import Handler, Held, Item, Items
+from tenure.adapters.work.receipts import Receipts
 
 T = TypeVar("T")
 
 AHEAD: Final = 64
 """So many items are taken before they are begun: they can be handed to others meanwhile."""
-
-
-class Receipts(Protocol):
-    """What a worker needs of the journal. All of these raise TenureError where the journal could not do it, or nobody
-    knows whether it did; each may be repeated."""
-
-    async def take(self, limit: int) -> tuple[Held, ...]:
-        """Take pending receipts that this process may take now, in order, so many at most; and what is queued for it
-        already (an answer was lost)."""
-
-    async def start(self, held: Held) -> Item | None:
-        """Write down that it begins. None: it is not to be begun here."""
-
-    async def complete(self, held: Held) -> None:
-        """It is done."""
-
-    async def fail(self, held: Held, delay_ms: int, why: str) -> None:
-        """Certainly nothing has come of it; it is not tried again before `delay_ms` are over. `why`: for a person."""
-
-    async def doubt(self, held: Held, why: str) -> None:
-        """It was begun, and nobody knows what has come of it. `why`: for a person."""
-
-    async def release(self, held: Held) -> None:
-        """It was not begun, whatever the journal says of that, and is anybody's."""
-
-    async def recover(self) -> int:
-        """What the dead have left, and earlier activations of this process, is pending or interrupted; how much."""
-
-    async def due_in(self) -> int | None:
-        """In how many ms the next receipt may be taken that may not be yet; None: there is none."""
 
 
 @attrs.define
@@ -105,6 +77,22 @@ class Worker:
         self._ready = asyncio.Event()
         """There may be something to begin."""
         self._ending = asyncio.Event()
+        self._finishing = False
+        self._left = False
+        self._fatal: BaseException | None = None
+        """What a handler has raised that ends more than its item."""
+
+    @property
+    def serves(self) -> bool:
+        """It takes what comes."""
+        return not self._finishing
+
+    def finish(self) -> None:
+        """Take and begin nothing from now on: give back what is not begun, and leave all bindings to others. What runs
+        goes on until the worker is cancelled."""
+        self._finishing = True
+        self._pending.set()
+        self._ready.set()
 
     def signal(self) -> None:
         """Something is pending that was not."""
@@ -113,46 +101,65 @@ class Worker:
     def ready(self) -> None:
         """Something may be begun that might not before."""
         self._ready.set()
+        if self._finishing:
+            self._pending.set()  # or given back
 
     async def run(self) -> None:
-        """Serve until this is cancelled. When it has ended, nothing is executed here any more, and what was not begun
-        is given back, as far as the journal can be written."""
+        """Serve until this is cancelled. When it has ended, nothing is executed here any more, what was not begun is
+        given back, and all bindings are left, as far as the journal can be written. Raises what a handler has raised
+        that is no Exception; `Killed` at once, without a word to the journal."""
         collecting = asyncio.ensure_future(self._collect())
         executing = asyncio.ensure_future(self._execute())
         try:
-            await asyncio.wait([collecting, executing], return_when=asyncio.FIRST_EXCEPTION)
+            await asyncio.wait([collecting, executing], return_when=asyncio.FIRST_COMPLETED)
         finally:
             self._ending.set()
-            await to_its_end(asyncio.ensure_future(self._end(collecting, executing)))
+            for error in await to_its_end(asyncio.ensure_future(self._end(collecting, executing))):
+                raise error
 
-    async def _end(self, *tasks: asyncio.Task[None]) -> None:
+    async def _end(self, *tasks: asyncio.Task[None]) -> list[BaseException]:
         for task in tasks:
             task.cancel()
         await asyncio.wait(tasks)
         faults = [error for task in tasks if not task.cancelled() and (error := task.exception()) is not None]
-        if all(isinstance(error, Exception) for error in faults):  # the dead give nothing back
-            await self._give_back()
-        for error in faults:
-            raise error
+        if not any(isinstance(error, Killed) for error in faults):  # the dead give nothing back
+            await self._hand_in()
+        if self._fatal is not None:
+            faults.insert(0, self._fatal)
+        return faults
 
-    async def _give_back(self) -> None:
+    async def _hand_in(self) -> bool:
+        """Give back what is not begun, and leave all bindings. Whether nothing of that failed."""
+        done = await self._give_back()
+        if not self._left:
+            try:
+                await self._receipts.leave()
+                self._left = True
+            except TenureError as error:
+                self._troubled("leave", error)
+        return done and self._left
+
+    async def _give_back(self) -> bool:
+        failed = False
         for held in list(self.items):
             if self.items.is_aside(held.receipt_id):
                 continue  # an offer is open: it is the recipient's, or falls with this process
             try:
                 await self._receipts.release(held)
             except TenureError as error:
-                self._troubled("release", error)  # it is found when this activation is over
+                self._troubled("release", error)
+                failed = True
             else:
                 self.counts.released += 1
-            self.items.drop(held.receipt_id)
+                self.items.drop(held.receipt_id)
+        return not failed
 
     # -- taking -------------------------------------------------------------------------------------------------------
 
     async def _collect(self) -> None:
         """Take whenever it is said that there is something, and again and again; now and then see who is dead."""
         recover_at = 0.0
-        while True:
+        while not self._finishing:
             self._pending.clear()
             wait_ms: float = self._timings.reconcile_ms
             try:
@@ -165,9 +172,16 @@ class Worker:
                 self.trouble = ""
             except TenureError as error:
                 self._troubled("take", error)
-            with suppress(TimeoutError):
-                async with asyncio.timeout(wait_ms / 1000):
-                    await self._pending.wait()
+            await self._news(wait_ms)
+        while True:
+            self._pending.clear()
+            done = await self._hand_in()  # again when an offer was withdrawn
+            await self._news(None if done else self._timings.reconcile_ms)
+
+    async def _news(self, wait_ms: float | None) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(None if wait_ms is None else wait_ms / 1000):
+                await self._pending.wait()
 
     async def _take(self) -> None:
         room = AHEAD - len(self.items)
@@ -195,9 +209,9 @@ class Worker:
     # -- executing ----------------------------------------------------------------------------------------------------
 
     async def _execute(self) -> None:
-        while True:
+        while self._fatal is None:
             self._ready.clear()
-            held = self.items.begin()
+            held = None if self._finishing else self.items.begin()
             if held is None:
                 await self._ready.wait()
                 continue
@@ -219,32 +233,40 @@ class Worker:
             raise
         if item is None:
             return False
+        if self._finishing:
+            await self._settle("release", lambda: self._receipts.release(held))
+            return False
         running = asyncio.ensure_future(_called(self._handler, item))
         try:
             await asyncio.wait([running])
         except asyncio.CancelledError:
             running.cancel()
             await _ended(running)
-            if not running.cancelled() and running.exception() is None:
+            if not running.cancelled() and running.result() is None:
                 await self._settle("complete", lambda: self._receipts.complete(held))
                 self.counts.executed += 1
             else:
                 await self._doubt(held, "cancelled while it was executed")
+                self._fatal = None if running.cancelled() else _fatal(running.result())
             raise
         if running.cancelled():  # by itself
             await self._doubt(held, "the handler was cancelled")
             return True
-        error = running.exception()
+        error = running.result()
         if error is None:
             await self._settle("complete", lambda: self._receipts.complete(held))
             self.counts.executed += 1
-        elif isinstance(error, Exception):
-            self.counts.failures += 1
-            self._note("handler", error)
-            delay, why = self._delay(item.attempt), in_words(error)
-            await self._settle("fail", lambda: self._receipts.fail(held, delay, why))
+            return True
+        self._note("handler", error)
+        why = in_words(error)
+        if (fatal := _fatal(error)) is not None:
+            self._fatal = fatal
+            self._ending.set()  # whoever ends the program is not kept waiting for the journal
+            await self._doubt(held, f"the handler ended the program: {why}")
         else:
-            raise error
+            self.counts.failures += 1
+            delay = self._delay(item.attempt)
+            await self._settle("fail", lambda: self._receipts.fail(held, delay, why))
         return True
 
     def _delay(self, attempt: int) -> int:
@@ -291,12 +313,24 @@ class Worker:
             tell(self._ports, "work", phase, error=in_words(error))
 
 
-async def _called(handler: Handler, item: Item) -> None:
-    """The handler as a coroutine of ours, whatever it answers."""
-    await handler(item)
+async def _called(handler: Handler, item: Item) -> BaseException | None:
+    """What the handler raises, as a value: a task that raises SystemExit would end the loop, and nobody could settle
+    what it has begun. Killed is raised: who is dead settles nothing."""
+    try:
+        await handler(item)
+    except (asyncio.CancelledError, Killed):
+        raise
+    except BaseException as error:
+        return error
+    return None
 
 
-async def _ended(running: asyncio.Task[None]) -> None:
+def _fatal(error: BaseException | None) -> BaseException | None:
+    """What ends more than its item."""
+    return None if isinstance(error, Exception) else error
+
+
+async def _ended(running: asyncio.Task[T]) -> None:
     while not running.done():
         with suppress(asyncio.CancelledError):
             await asyncio.wait([running])

@@ -32,7 +32,7 @@ from tenure.adapters.files.process_state import ProcessState
 from tenure.adapters.files.timings import DEFAULT, Timings
 from tenure.adapters.fleet.leader.requests import Route
 from tenure.adapters.fleet.member import Member
-from tenure.adapters.fleet.roles import Following, Leading, MemberStatistics, Role
+from tenure.adapters.fleet.roles import Following, Leading, Left, MemberStatistics, Role, Seeking
 from tenure.adapters.fleet.threads.provisioning import LocalProvisioning, Provisioning, ProvisionRequest
 from tenure.adapters.handoff.handoff import Handoff
 from tenure.adapters.handoff.journal import JournalHandoffs
@@ -167,7 +167,9 @@ class Workplace:
                 task.result()
 
     async def leave(self, *, goodbye: bool = False) -> str:
-        """Leave the fleet; see `Member.leave`. What runs goes on until this is exited."""
+        """Leave the fleet; see `Member.leave`. Nothing is taken or begun any more, and what was not begun is given
+        back; what runs goes on until this is exited."""
+        self._finish()
         return await self.member.leave(goodbye=goodbye)
 
     @property
@@ -243,7 +245,7 @@ class Workplace:
                 self.items,
                 self.member.identity,
                 party=lambda: self.me,
-                serves=lambda: self._working is not None and not self._working.done(),
+                serves=self._works,
             )
             self._handoff.bind(self.member.leader, self.member.follower)
             await self.member.__aenter__()
@@ -270,15 +272,9 @@ class Workplace:
         await self.member.__aexit__(None, None, None)
         if self._handoff is not None:
             await self._handoff.close()
-        try:
-            await _ended(self._working)
-            if self._receipts is not None:
-                await self._receipts.leave()
-        except TenureError as error:
-            tell(self.ports, "work", "leave", error=str(error))  # it is seen when this process has ended
-        finally:
-            if journal is not None:
-                await journal.close()
+        await _ended(self._working)
+        if journal is not None:
+            await journal.close()
 
     def _lost(self, error: JournalLost) -> None:
         """What is at its place is not this process's journal any more, and will not be again: it leaves, and with it
@@ -343,6 +339,9 @@ class Workplace:
                 identity = self.member.identity
                 own = (identity.profile_key(self._profile),)
                 serving.leads(identity.leader_key(self._profile), role.epoch, own)
+            case Left() | Seeking(phase="ended"):
+                serving.ends()
+                self._finish()
             case _:
                 serving.ends()
         self._signal()
@@ -362,6 +361,16 @@ class Workplace:
     def _signal(self) -> None:
         if self._worker is not None:
             self._worker.signal()
+
+    def _works(self) -> bool:
+        """It executes what it takes."""
+        return (
+            self._working is not None and not self._working.done() and self._worker is not None and self._worker.serves
+        )
+
+    def _finish(self) -> None:
+        if self._worker is not None:
+            self._worker.finish()
 
     def _ready(self) -> None:
         if self._worker is not None:

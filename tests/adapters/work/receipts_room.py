@@ -136,6 +136,9 @@ class MemoryReceipts:
                 self.all.tell(row, own.Reclaim(self.me.process, self.me.instance))
         return sum(before[number] != phase for number, phase in self.all.phases().items())
 
+    async def leave(self) -> None:
+        await self._call("leave", lambda: None)
+
     async def due_in(self) -> int | None:
         now = asyncio.get_running_loop().time()
         later = [

@@ -12,7 +12,7 @@ import pytest
 from tenure.adapters.errors import TenureError
 from tenure.adapters.files.timings import DEFAULT
 from tenure.adapters.ports import Killed
-from tenure.adapters.work.items import Item, Items
+from tenure.adapters.work.items import Held, Item, Items
 from tenure.adapters.work.worker import AHEAD, Worker
 from tests.adapters.work.receipts_room import MemoryReceipts, Rows, failing
 from tests.adapters.work.work_room import run
@@ -349,18 +349,200 @@ def test_not_everything_is_taken_at_once() -> None:
     run(story())
 
 
-def test_who_is_killed_in_a_handler_says_nothing_more() -> None:
+@pytest.mark.parametrize("when", ["at once", "when it is cancelled"])
+def test_who_is_killed_in_a_handler_says_nothing_more(when: str) -> None:
+    """The dead give nothing back: what they have is recovered with proof."""
+
     async def story() -> None:
         async def handler(item: Item) -> None:
-            raise Killed
+            try:
+                await asyncio.sleep(0 if when == "at once" else 100)
+            finally:
+                raise Killed
 
-        desk = Desk(Rows(1), handler)
+        desk = Desk(Rows(1, 2), handler)
+        task = desk.start()
+        await asyncio.sleep(0.1)
+        task.cancel()
         with pytest.raises(Killed):
-            await desk.start()
-        assert desk.rows.phases() == {1: "started"}
+            await task
+        assert desk.rows.phases() == {1: "started", 2: "queued"}
         assert desk.receipts.calls[-1] == "start"
 
     run(story())
+
+
+class Own(BaseException):
+    """Of whoever wrote the handler."""
+
+
+@pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt, GeneratorExit, Own])
+@pytest.mark.parametrize("when", ["at once", "when it is cancelled"])
+def test_a_handler_that_ends_the_program_is_interrupted_and_the_rest_given_back(
+    kind: type[BaseException], when: str
+) -> None:
+    """It may have happened. Others go on with what it had not begun, though this process may live for long."""
+
+    async def story() -> None:
+        async def handler(item: Item) -> None:
+            try:
+                await asyncio.sleep(0 if when == "at once" else 100)
+            except asyncio.CancelledError:
+                raise kind("of its own") from None
+            raise kind("of its own")
+
+        desk = Desk(Rows(1, 2), handler)
+        with pytest.raises(kind, match="of its own"):
+            async with asyncio.timeout(1):
+                await desk.worker.run()
+        assert desk.seen == [(1, 1)]
+        assert desk.rows.phases() == {1: "interrupted", 2: "pending"}
+        assert desk.worker.counts.interrupted == 1
+        assert desk.receipts.calls[-1] == "leave"
+
+    run(story())
+
+
+def test_who_ends_the_program_does_not_wait_for_a_journal_that_cannot_be_written() -> None:
+    async def story() -> None:
+        async def handler(item: Item) -> None:
+            raise Own
+
+        desk = Desk(Rows(1), handler)
+        desk.receipts.faults = failing("doubt", "before", 100)
+        begun = asyncio.get_running_loop().time()
+        with pytest.raises(Own):
+            await desk.worker.run()
+        assert asyncio.get_running_loop().time() - begun < 0.1
+        assert desk.rows.phases() == {1: "started"}
+
+    run(story())
+
+
+# -- who finishes -----------------------------------------------------------------------------------------------------
+
+
+def test_who_finishes_takes_and_begins_nothing_new_and_ends_what_it_has_begun() -> None:
+    async def story() -> None:
+        gate = asyncio.Event()
+
+        async def handler(item: Item) -> None:
+            await gate.wait()
+
+        desk = Desk(Rows(1, 2, 3), handler)
+        desk.start()
+        await asyncio.sleep(0.1)
+        assert desk.items.set_aside("r3") is not None  # it is being offered
+        assert desk.worker.serves
+        desk.worker.finish()
+        assert not desk.worker.serves
+        await asyncio.sleep(0.1)
+        assert desk.rows.phases() == {1: "started", 2: "pending", 3: "queued"}
+        assert desk.receipts.calls.count("leave") == 1
+        desk.items.resume("r3")
+        await asyncio.sleep(0.1)
+        assert desk.rows.phases() == {1: "started", 2: "pending", 3: "pending"}
+        desk.rows.add(4)
+        desk.worker.signal()
+        gate.set()
+        await asyncio.sleep(10)
+        assert desk.rows.phases() == {1: "done", 2: "pending", 3: "pending", 4: "pending"}
+        assert desk.seen == [(1, 1)]
+        await desk.stop()
+        assert desk.receipts.calls.count("leave") == 1
+
+    run(story())
+
+
+@pytest.mark.parametrize("name", ["release", "leave"])
+def test_who_finishes_while_the_journal_cannot_be_written_tries_again(name: str) -> None:
+    async def story() -> None:
+        async def handler(item: Item) -> None:
+            await asyncio.Event().wait()
+
+        desk = Desk(Rows(1, 2), handler)
+        desk.start()
+        await asyncio.sleep(0.1)
+        desk.receipts.faults = failing(name, "before", 2)
+        desk.worker.finish()
+        await asyncio.sleep(2 * DEFAULT.reconcile_ms / 1000 + 0.1)
+        assert desk.rows.phases() == {1: "started", 2: "pending"}
+        assert desk.receipts.calls[-1] == ("leave" if name == "leave" else "release")
+        assert desk.worker.counts.troubles == 2
+        await desk.stop()
+
+    run(story())
+
+
+def test_who_finishes_between_the_row_and_the_handler_begins_nothing() -> None:
+    async def story() -> None:
+        desk = Desk(Rows(1))
+        desk.start()
+        while desk.rows.phases() != {1: "started"}:
+            desk.receipts.slow = asyncio.Event() if desk.rows.phases() == {1: "queued"} else None
+            await asyncio.sleep(0)
+        assert desk.receipts.slow is not None
+        desk.worker.finish()
+        desk.receipts.slow.set()
+        await asyncio.sleep(1)
+        assert desk.seen == []
+        assert desk.rows.phases() == {1: "pending"}
+        await desk.stop()
+
+    run(story())
+
+
+# -- what is under way ------------------------------------------------------------------------------------------------
+
+
+def test_what_is_offered_is_not_given_back_at_the_end() -> None:
+    """It is the recipient's, who may have accepted it, or falls with this process."""
+
+    async def story() -> None:
+        async def handler(item: Item) -> None:
+            await asyncio.Event().wait()
+
+        desk = Desk(Rows(1, 2, 3), handler)
+        desk.start()
+        await asyncio.sleep(0.1)
+        assert desk.items.set_aside("r2") is not None
+        await desk.stop()
+        assert desk.rows.phases() == {1: "interrupted", 2: "queued", 3: "pending"}
+        assert desk.receipts.calls.count("release") == 1
+
+    run(story())
+
+
+def test_what_is_about_to_begin_is_not_held_twice() -> None:
+    """The journal answers what is queued for this process already; it is beginning to execute that."""
+
+    async def story() -> None:
+        desk = Desk(Rows(1))
+        starting, go_on = asyncio.Event(), asyncio.Event()
+        start = desk.receipts.start
+
+        async def slow(held: Held) -> Item | None:
+            starting.set()
+            await go_on.wait()
+            return await start(held)
+
+        desk.receipts.start = slow  # type: ignore[method-assign]
+        desk.start()
+        await starting.wait()
+        desk.worker.signal()
+        await asyncio.sleep(0.1)
+        assert desk.receipts.calls.count("take") >= 2
+        assert list(desk.items) == []
+        assert desk.worker.counts.taken == 1
+        go_on.set()
+        await desk.settles()
+        assert desk.seen == [(1, 1)]
+        await desk.stop()
+
+    run(story())
+
+
+# -- all of it --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", range(20))
