@@ -49,6 +49,8 @@ class Book:
         self.parcels: dict[str, Parcel] = {}
         self.wished: dict[str, Move] = {}
         self.outcomes: dict[str, str] = {}
+        self.told = 0
+        """How often a person was to be told something."""
         self.rows: dict[str, ReceiptRow] = {}
         self.served = [self.server("101:1"), self.server("102:1")]
         self.fails: TenureError | None = None
@@ -81,6 +83,7 @@ class Book:
         return ()
 
     async def answer_move(self, move: Move, outcome: str) -> None:
+        self.told += 1
         if self.wished.get(move.receipt_id) == move:
             self.outcomes[move.receipt_id] = outcome
             self.wished[move.receipt_id] = attrs.evolve(move, outcome=outcome)

@@ -94,6 +94,13 @@ async def test_what_was_taken_to_be_moved_and_stays_may_be_begun(town: Town) -> 
     await one.handoff.reconcile()
     assert [receipt] == one.holds_now
     assert not one.items.is_aside(receipt)
+    held = one.items.get(receipt)
+    assert held is not None
+    await one.do(lambda j: j.release(receipt, held.holder))
+    one.items.drop(receipt)
+    await one.handoff.reconcile()  # it is not taken again and again, to be refused
+    assert "pending" == (await one.row(receipt)).phase
+    await one.takes()
     one.journal.faults["parcel"] = [Fault(before=JournalBusy("j", "busy"))]
     other = await one.admits(6, one.thread)
     await lead.do(lambda j: j.ask_move(other, "102:1"))

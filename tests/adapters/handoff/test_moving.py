@@ -82,6 +82,27 @@ def test_what_was_refused_is_offered_again_later_and_later() -> None:
     run(story())
 
 
+def test_what_was_refused_is_forgotten_with_the_item() -> None:
+    """One that comes back later is offered as if it had never been here."""
+
+    async def story() -> None:
+        house = House()
+        house.answers["a"] = Kept("busy")
+        for _ in range(3):
+            house.holds("a", 41)
+            await house.mover.reconcile()
+            house.items.drop("a")
+            house.clock.advance(1000)
+            await house.mover.reconcile()
+        house.holds("a", 41)
+        await house.mover.reconcile()
+        house.clock.advance(1000)
+        await house.mover.reconcile()
+        assert 5 == len(house.offered)
+
+    run(story())
+
+
 def test_recipients_do_not_wait_for_each_other() -> None:
     """A slow one holds up its own items only, and no second pass begins meanwhile (B76)."""
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import attrs
 import pytest
 
 from tenure.adapters.files.timings import DEFAULT
 from tenure.adapters.handoff.outcomes import Kept
 from tenure.adapters.journal.moves import Move
-from tests.adapters.handoff.moving_room import House, run
+from tests.adapters.handoff.moving_room import ME, House, run
 
 
 def test_a_person_puts_an_item_where_he_wants_it() -> None:
@@ -115,6 +116,23 @@ def test_a_person_is_told_what_cannot_be_moved(phase: str | None, answer: str | 
         await house.mover.reconcile()
         assert answer == house.book.outcomes.get("r")
         assert [] == house.offered
+
+    run(story())
+
+
+def test_a_person_is_told_by_who_has_it() -> None:
+    """What has begun at somebody else's is not this one's to tell, and nothing is told twice."""
+
+    async def story() -> None:
+        house = House()
+        house.wish("r", "102:1")
+        house.book.row("r", "started", attrs.evolve(ME, instance="101:1"))
+        await house.mover.reconcile()
+        assert {} == house.book.outcomes
+        house.book.row("r", "started")
+        await house.mover.reconcile()
+        await house.mover.reconcile()
+        assert (["r"], 1) == (list(house.book.outcomes), house.book.told)
 
     run(story())
 
