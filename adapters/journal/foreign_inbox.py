@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, TypeVar, cast
 
 import attrs
 
-from tenure.adapters.bus.messages.json_values import dump
+from tenure.adapters.bus.messages.json_values import BadJson, dump_bytes, within
 from tenure.adapters.errors import TenureError, printable
 from tenure.adapters.files.replacing import read_or_absent
 from tenure.adapters.journal.identity import BotIdentity, same_bot
@@ -255,7 +255,11 @@ def _entry(value: Members) -> Entry:
         owner, receipt = _owner(_object(value, "queueOwner")), _text(value, "queueReceiptId")
         if value.get("queueKind") not in ("prompt", "control"):
             raise _Odd("queueKind is neither prompt nor control")
-    return Entry(update_id, dump(_plain(update)), cast("EntryState", state), owner, receipt)
+    try:
+        raw = within(dump_bytes(_plain(update)), long=True).decode()
+    except BadJson as bad:
+        raise _Odd(f"update {bad}") from bad
+    return Entry(update_id, raw, cast("EntryState", state), owner, receipt)
 
 
 def _owner(value: Members) -> QueueOwner:

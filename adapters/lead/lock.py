@@ -126,7 +126,7 @@ def read_record(path: str) -> Record | None:
         return None
     try:
         found = json.loads(os.read(descriptor, _RECORD_LIMIT))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     finally:
         os.close(descriptor)

@@ -188,7 +188,7 @@ def parse(data: bytes, name: str) -> tuple[list[Event], bool]:
     for number, line in enumerate(lines, 1):
         try:
             value = loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             if number == last and not finished and (events or line[:1] == "{"):
                 return events, True
             raise BadTrace(f"{name}:{number}: not a JSON line; a trace has one event in each line") from None

@@ -290,7 +290,6 @@ class Poller:
             self._failed("poll", TenureError("the answer is refused: ids that are not new, not in order, or none"))
             if own.numbered_anew(self._below[1]):
                 self._anew = True
-                self._orders.clear()
                 self._offer(own.Stop())
 
     def _failed(self, phase: str, error: BaseException) -> None:

@@ -88,7 +88,7 @@ def test_a_record_is_read_as_written(path: str) -> None:
     assert RECORD == read_record(path)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"pid": 1}', '{"guardian": "1"}'])
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"pid": 1}', '{"guardian": "1"}', "[" * 60_000])
 def test_a_record_that_is_none(path: str, text: str) -> None:
     """It is for people: nothing depends on it."""
     Path(path).write_text(text)

@@ -62,6 +62,14 @@ def test_segments_without_their_snapshot_are_no_empty_inbox(room: Inboxes) -> No
     assert 3 == missing.value.revision
 
 
+def nested(depth: int) -> list[Any]:
+    """So deep a list."""
+    found: list[Any] = []
+    for _ in range(depth):
+        found = [found]
+    return found
+
+
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"version": 2}, "another version"),
     ({"version": True}, "another version"),
@@ -77,6 +85,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"entries": [entry(2), entry(1)]}, "entries[1]: updateId does not ascend"),
     ({"entries": [entry(2), entry(2)]}, "entries[1]: updateId does not ascend"),
     ({"entries": [entry(1, update=update(2))]}, "update.update_id is not its updateId"),
+    ({"entries": [entry(1, update={**update(1), "x": nested(200)})]}, "update is nested deeper than 128"),
     ({"entries": [entry(1, admittedAtMs=None)]}, "admittedAtMs is missing"),
     ({"entries": [entry(1, "sleeping")]}, "state 'sleeping' is none"),
     ({"entries": [entry(1, color="red")]}, "'color' does not belong there"),

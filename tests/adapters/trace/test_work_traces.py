@@ -96,6 +96,13 @@ def test_a_journal_among_the_files_completes_them(journal: str, tmp_path: Path) 
         read([tmp_path / "nothing.db"])
 
 
+def test_a_line_that_is_nested_too_deep_is_no_event(tmp_path: Path) -> None:
+    """It does not use up the stack."""
+    (tmp_path / "deep.jsonl").write_text("[" * 100_000 + "\n")
+    with pytest.raises(BadTrace, match="not a JSON line"):
+        read([tmp_path / "deep.jsonl"])
+
+
 def test_the_command_takes_a_journal(journal: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Among the files that it is given."""
     with pytest.raises(SystemExit) as done:

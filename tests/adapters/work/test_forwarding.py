@@ -370,6 +370,25 @@ def test_who_is_not_there_yet_gets_them_in_their_order() -> None:
     run(story())
 
 
+def test_who_registers_again_is_sent_to_at_once() -> None:
+    """However long the one before was not there."""
+
+    async def story() -> None:
+        desk = Desk("a")
+        desk.followers["a"].answers = [lambda request: NoAck("nobody listens", sent=False)] * 12
+        desk.start()
+        desk.push(A, 1, 2)
+        while desk.followers["a"].answers:
+            await asyncio.sleep(1)
+        desk.register("a", generation="g2")
+        async with asyncio.timeout(0.1):
+            await desk.delivers(1, 2)
+        assert desk.followers["a"].heard[-2:] == [(1, "g2"), (2, "g2")]
+        await desk.stop()
+
+    run(story())
+
+
 def _nested(depth: int) -> Json:
     inner: JsonValue = []
     for _ in range(depth):
@@ -450,6 +469,8 @@ def test_a_lane_that_rests_is_not_looked_at_again_and_again() -> None:
         desk.push(A, *range(1, 301))
         desk.start()
         await asyncio.sleep(30)
+        assert desk.task is not None
+        assert not desk.task.done()
         assert desk.outbox.phases()[300] == "journaled"
         await desk.delivers(*range(1, 301))
         await desk.stop()

@@ -141,6 +141,19 @@ def test_the_offset_goes_down_only_for_what_came_again_and_again(tmp_path: Path)
     asyncio.run(story())
 
 
+def test_what_is_known_is_passed_in_a_new_numbering_too(tmp_path: Path) -> None:
+    async def story() -> None:
+        desk = Desk(tmp_path, 101, 102, 700)
+        for number in (101, 102):
+            assert desk.journal.discard_update(number, "ann") is None
+        await desk.inbox.renumber(101, ASKED)
+        await desk.inbox.record((message(101), message(102)), skipped=False)
+        assert (await desk.inbox.loaded()).offset == 102
+        assert [found.update_id for found in await desk.outbox.outgoing(0, 10, unserved=True)] == [700]
+
+    asyncio.run(story())
+
+
 def test_who_is_told_to_go_up_stays_where_he_is(tmp_path: Path) -> None:
     async def story() -> None:
         desk = Desk(tmp_path, 700)

@@ -291,7 +291,7 @@ def test_what_telegram_numbers_anew_is_journaled(opened: bool) -> None:
     [
         [(message(5),), (message(5),)],
         [(message(5),), (message(6),), (message(5),), (message(6),)],
-        [(message(5),), (message(5),), SourceFailed("502"), ()],
+        [(message(5),), (message(5),), SourceFailed("502"), (), (message(5),)],
     ],
 )
 def test_an_answer_of_the_past_is_no_new_numbering(answers: list[tuple[Json, ...] | Exception]) -> None:
@@ -321,6 +321,21 @@ def test_a_journal_that_cannot_follow_is_tried_again_with_pauses_and_a_stop_is_h
         assert len(source.asked) < 15
         assert inbox.journal == ({101: "work"} if seconds > 20 else {})
         await room.stop()
+
+    run(story())
+
+
+def test_who_is_stopped_before_the_offset_goes_down_leaves_it() -> None:
+    async def story() -> None:
+        source, inbox = MemorySource(), MemoryInbox(700, opened=True)
+        room = Room(source, inbox)
+        source.newest = 101
+        source.push(101)
+        room.start()
+        await asyncio.sleep(7)
+        assert len(source.asked) == 3
+        await room.stop()
+        assert (inbox.offset, room.poller.counts.renumbered) == (700, 0)
 
     run(story())
 
