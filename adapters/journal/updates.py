@@ -24,6 +24,8 @@ from tenure.machines.laws import Law
 from tenure.machines.poll_loop import numbered_anew
 
 _INSERT: Final = "INSERT INTO updates (update_id, phase, raw, admitted_at, kind, settled_at) VALUES (?, ?, ?, ?, ?, ?)"
+RENUMBER: Final = "renumber"
+"""What is told of an update from which on Telegram numbers anew."""
 
 
 @attrs.frozen
@@ -153,12 +155,12 @@ def renumber(transaction: Transaction, first: int, asked: int, epoch: int, by: s
     meta = transaction.meta
     refused = leading(transaction, epoch)
     if refused is None and not numbered_anew(asked):
-        refused = Refused("renumber", FORWARDING.initial, ("asked_again",))
+        refused = Refused(RENUMBER, FORWARDING.initial, ("asked_again",))
     if refused is not None:
         raise Declined(refused, str(first), by, str(epoch), f"answered {asked} times", Law.PROOF.value)
     if first <= meta.passed:
         detail = f"{meta.passed} was passed, and {first} came {asked} times in a row: Telegram numbers anew"
-        told(transaction, str(first), by, epoch, "renumber", "asked_again", Law.PROOF, detail)
+        told(transaction, str(first), by, epoch, RENUMBER, "asked_again", Law.PROOF, detail)
         meta.passed = first - 1
     return meta.passed
 

@@ -24,6 +24,7 @@ from tenure.adapters.journal.errors import told
 from tenure.adapters.journal.events import ADMISSION, HANDOFF
 from tenure.adapters.journal.rows import integer, text, text_or_none
 from tenure.adapters.journal.sqlite import SqliteDatabases
+from tenure.adapters.journal.updates import RENUMBER
 from tenure.adapters.trace import lines
 from tenure.adapters.trace.journal_events import DECISIONS, LOST
 from tenure.adapters.trace.lines import Event, Trace
@@ -151,6 +152,8 @@ def _event(
         args = {"delivery": subject, "kind": kind, "binding": binding, "body": digest, "mine": mine}
         module, action, row = ADMISSION, "HearForward", str(number)
     elif subject in rows.updates:
+        if decision.action == RENUMBER:
+            return None  # it is the file's, and happens before the update is there
         action = _UPDATES[decision.action]
         args = _of_update(action, decision, detail, rows)
         delivery = rows.updates[subject][1] or ""

@@ -13,11 +13,12 @@ from tenure.adapters.bus.messages.json_values import Json, JsonValue
 from tenure.adapters.errors import TenureError
 from tenure.adapters.journal.journal import Journal
 from tenure.adapters.journal.threaded import ThreadedJournal
+from tenure.adapters.trace.api import explained
 from tenure.adapters.work.journaling import JournalInbox, JournalOutbox
 from tenure.adapters.work.polling import Poller
 from tenure.adapters.work.routing import address
 from tenure.machines.poll_loop import ASKED, Loaded, RecordEnded
-from tests.adapters.journal.journal_room import EPOCH, ME, Room
+from tests.adapters.journal.journal_room import EPOCH, KIND, ME, Room
 from tests.adapters.work.work_room import MemorySource, message, run
 
 T = TypeVar("T")
@@ -150,6 +151,21 @@ def test_what_is_known_is_passed_in_a_new_numbering_too(tmp_path: Path) -> None:
         await desk.inbox.record((message(101), message(102)), skipped=False)
         assert (await desk.inbox.loaded()).offset == 102
         assert [found.update_id for found in await desk.outbox.outgoing(0, 10, unserved=True)] == [700]
+
+    asyncio.run(story())
+
+
+def test_the_journal_explains_itself_after_that(tmp_path: Path) -> None:
+    """`tenure trace check` of the file alone."""
+
+    async def story() -> None:
+        desk = Desk(tmp_path, 700)
+        await desk.inbox.refuse((Json({"update_id": 0}), Json(3)))
+        await desk.inbox.renumber(101, ASKED)
+        await desk.inbox.record((message(101), nested(300, 102)), skipped=False)
+        (found,) = await desk.outbox.outgoing(0, 1, unserved=True)
+        assert await desk.outbox.keep(found, KIND, "B")
+        assert explained(str(desk.room.path))
 
     asyncio.run(story())
 
