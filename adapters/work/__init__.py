@@ -4,6 +4,7 @@
 | file | what is in it |
 |---|---|
 | `workplace` | one process at work; `Workplace`, which is what others use |
+| `parts` | its parts on an open journal: made, and told what it is now |
 | `leading` | what it does with everybody's updates while it leads |
 | `source` | where updates come from: the port of a poll loop |
 | `polling` | one poll loop, driven, while this process leads |

@@ -53,6 +53,8 @@ class Leads:
     binding: str
     epoch: int
     adopted: Sequence[str] = ()
+    over: ServerRow | None = attrs.field(default=None, init=False)
+    """Nobody stands in its way."""
 
     async def tell(self, journal: ThreadedJournal, me: Party) -> bool:
         """Whether it is done."""

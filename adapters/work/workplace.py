@@ -32,10 +32,8 @@ from tenure.adapters.files.process_state import ProcessState
 from tenure.adapters.files.timings import DEFAULT, Timings
 from tenure.adapters.fleet.leader.requests import Route
 from tenure.adapters.fleet.member import Member
-from tenure.adapters.fleet.roles import Following, Leading, Left, MemberStatistics, Role, Seeking
+from tenure.adapters.fleet.roles import MemberStatistics, Role
 from tenure.adapters.fleet.threads.provisioning import LocalProvisioning, Provisioning, ProvisionRequest
-from tenure.adapters.handoff.handoff import Handoff
-from tenure.adapters.handoff.journal import JournalHandoffs
 from tenure.adapters.handoff.moving import MoveCounts
 from tenure.adapters.journal.capacity import Limits
 from tenure.adapters.journal.database import Databases
@@ -46,15 +44,14 @@ from tenure.adapters.journal.threaded import ThreadedJournal
 from tenure.adapters.ports import Ports, tell
 from tenure.adapters.work.events import recorded
 from tenure.adapters.work.forwarding import ForwardCounts
-from tenure.adapters.work.intake import Intake, IntakeCounts
+from tenure.adapters.work.intake import IntakeCounts
 from tenure.adapters.work.items import Handler, Items
-from tenure.adapters.work.journaling import JournalReceipts, patiently
-from tenure.adapters.work.leading import LeadersWork
+from tenure.adapters.work.journaling import patiently
+from tenure.adapters.work.parts import Counts, Parts
 from tenure.adapters.work.polling import PollCounts
 from tenure.adapters.work.remembering import remembering
-from tenure.adapters.work.serving import Serving
 from tenure.adapters.work.source import Source
-from tenure.adapters.work.worker import WorkCounts, Worker
+from tenure.adapters.work.worker import WorkCounts
 from tenure.machines.follower_messages import Target
 from tenure.machines.receipt_messages import Party
 
@@ -137,16 +134,9 @@ class Workplace:
         identity = self.member.identity
         self.me = Party(identity.instance_id, process_name(identity.process), identity.session)
         """Who this process is in the journal."""
-        self._polled, self._forwarded = PollCounts(), ForwardCounts()
-        self._admitted, self._worked = IntakeCounts(), WorkCounts()
+        self._counts = Counts()
         self._open: ThreadedJournal | None = None
-        self._receipts: JournalReceipts | None = None
-        self._worker: Worker | None = None
-        self._intake: Intake | None = None
-        self._leading: LeadersWork | None = None
-        self._handoff: Handoff | None = None
-        self._working: asyncio.Task[None] | None = None
-        self._moving: asyncio.Task[None] | None = None
+        self._parts: Parts | None = None
 
     # -- verbs --------------------------------------------------------------------------------------------------------
 
@@ -158,18 +148,17 @@ class Workplace:
     async def until_left(self) -> None:
         """Wait until this process has left the fleet. Raises what has ended its work, if that was no leaving:
         `JournalLost` where its journal is another one's by now, or is gone."""
-        self._entered()
+        parts = self._entered()
         await self.member.until_left()
         if self.journal.lost is not None:
             raise self.journal.lost
-        for task in (self._working, self._moving):
-            if task is not None and task.done() and not task.cancelled():
-                task.result()
+        parts.blame()
 
     async def leave(self, *, goodbye: bool = False) -> str:
         """Leave the fleet; see `Member.leave`. Nothing is taken or begun any more, and what was not begun is given
         back; what runs goes on until this is exited."""
-        self._finish()
+        if self._parts is not None:
+            self._parts.worker.finish()
         return await self.member.leave(goodbye=goodbye)
 
     @property
@@ -187,18 +176,18 @@ class Workplace:
     @property
     def trouble(self) -> str:
         """What failed last and is tried again; "" when nothing has since."""
-        parts = (self._worker, self._leading)
-        return next((part.trouble for part in parts if part is not None and part.trouble), "")
+        return "" if self._parts is None else self._parts.trouble
 
     def statistics(self) -> WorkplaceStatistics:
         """What this process has done so far; copies."""
+        counts = self._counts
         return WorkplaceStatistics(
             self.member.statistics(),
-            attrs.evolve(self._polled),
-            attrs.evolve(self._forwarded),
-            attrs.evolve(self._admitted),
-            attrs.evolve(self._worked),
-            MoveCounts() if self._handoff is None else attrs.evolve(self._handoff.counts),
+            attrs.evolve(counts.polled),
+            attrs.evolve(counts.forwarded),
+            attrs.evolve(counts.admitted),
+            attrs.evolve(counts.worked),
+            MoveCounts() if self._parts is None else attrs.evolve(self._parts.handoff.counts),
             len(self.items),
             self.trouble,
         )
@@ -218,44 +207,22 @@ class Workplace:
         )
         journal.on_lost = self._lost
         try:
-            self._receipts = JournalReceipts(journal, self.me, lambda: self.member.epoch, self._refused)
-            handler = recorded(self._handler, ports.recorder, self.member.identity)
-            self._worker = Worker(self._receipts, self.items, handler, self.timings, ports=ports, counts=self._worked)
-            self._intake = Intake(
-                journal,
-                self.me,
-                binding=lambda: self.member.follower.profile_key,
-                on_admitted=self._worker.signal,
-                counts=self._admitted,
-            )
-            self._leading = LeadersWork(
+            self._parts = Parts(
                 self.member,
                 journal,
                 self.me,
-                self._source,
-                own=self._own,
-                on_kept=self._worker.signal,
-                polled=self._polled,
-                forwarded=self._forwarded,
-            )
-            self._handoff = Handoff(
-                ports,
-                self.timings,
-                JournalHandoffs(journal, self.key, self.me),
                 self.items,
-                self.member.identity,
-                party=lambda: self.me,
-                serves=self._works,
+                self._source,
+                recorded(self._handler, ports.recorder, self.member.identity),
+                profile=self._profile,
+                counts=self._counts,
             )
-            self._handoff.bind(self.member.leader, self.member.follower)
             await self.member.__aenter__()
         except BaseException:
+            self._parts = None
             await journal.close()
             raise
-        self._working = asyncio.ensure_future(self._worker.run())
-        self._moving = asyncio.ensure_future(self._handoff.run())
-        for task in (self._working, self._moving):
-            task.add_done_callback(self._stopped)
+        self._parts.start(self._stopped)
         return self
 
     async def __aexit__(
@@ -267,12 +234,12 @@ class Workplace:
         await to_its_end(ending)
 
     async def _end(self) -> None:
-        journal = self._open
-        await _ended(self._moving)  # what is being offered is withdrawn while the others can be told
+        journal, parts = self._open, self._parts
+        if parts is not None:
+            await parts.withdraw()  # while the others can be told
         await self.member.__aexit__(None, None, None)
-        if self._handoff is not None:
-            await self._handoff.close()
-        await _ended(self._working)
+        if parts is not None:
+            await parts.end()
         if journal is not None:
             await journal.close()
 
@@ -291,101 +258,48 @@ class Workplace:
         leaving = asyncio.ensure_future(self.member.leave())
         heard(leaving)
 
-    # -- leading ------------------------------------------------------------------------------------------------------
+    # -- what the member asks for -------------------------------------------------------------------------------------
 
     async def _prepare(self, epoch: int) -> None:
-        await self._leads().prepare(epoch)
+        await self._working.leading.prepare(epoch)
 
     async def _remember(self, target: Target, request: ProvisionRequest) -> None:
-        await self._leads().remember(target, request)
+        await self._working.leading.remember(target, request)
 
     async def _lead(self, epoch: int) -> None:
-        await self._leads().run(epoch)
+        await self._working.leading.run(epoch)
 
-    def _leads(self) -> LeadersWork:
-        assert self._leading is not None, "nobody leads before the journal is open"
-        return self._leading
+    async def _deliver(self, request: Forward) -> None:
+        await self._working.intake.deliver(request)
 
-    def _own(self) -> tuple[str, ...]:
-        """The bindings that are this process's where it leads: the leader's, those that it served before, and the one
-        under which it would be registered, which who was here before it may have left something for."""
-        identity = self.member.identity
-        served = [] if self._receipts is None else self._receipts.serving.served
-        return tuple(dict.fromkeys((identity.leader_key(self._profile), *served, identity.profile_key(self._profile))))
+    async def _accept(self, offer: LeaderOfferQueueHandoff) -> Staged:
+        return await self._working.handoff.accept(offer)
 
-    def _rerouted(self) -> None:
-        if self._receipts is not None:
-            self._receipts.serving.gone(route.entry.key for route in self.member.leader.routes())
-        if self._leading is not None:
-            self._leading.rerouted()
-        if self._handoff is not None:
-            self._handoff.signal()
+    async def _pass_on(self, offer: FollowerOfferQueueHandoff, donor: Route, left_ms: float) -> Ack:
+        return await self._working.handoff.pass_on(offer, donor, left_ms)
+
+    @property
+    def _working(self) -> Parts:
+        assert self._parts is not None, "nobody leads, or registers, before the journal is open"
+        return self._parts
 
     # -- news ---------------------------------------------------------------------------------------------------------
 
     def _role(self, role: Role) -> None:
-        if self._receipts is not None:
-            self._serves(role, self._receipts.serving)
+        if self._parts is not None:
+            self._parts.becomes(role)
         if self._on_role is not None:
             self._on_role(role)
 
-    def _serves(self, role: Role, serving: Serving) -> None:
-        match role:
-            case Following():
-                follower = self.member.follower
-                under = role.epoch if isinstance(role.epoch, int) else None
-                serving.follows(follower.profile_key, under, lambda: follower.statistics().heartbeats)
-            case Leading():
-                identity = self.member.identity
-                own = (identity.profile_key(self._profile),)
-                serving.leads(identity.leader_key(self._profile), role.epoch, own)
-            case Left() | Seeking(phase="ended"):
-                serving.ends()
-                self._finish()
-            case _:
-                serving.ends()
-        self._signal()
-
-    async def _deliver(self, request: Forward) -> None:
-        assert self._intake is not None, "nobody registers before the journal is open"
-        await self._intake.deliver(request)
-
-    async def _accept(self, offer: LeaderOfferQueueHandoff) -> Staged:
-        assert self._handoff is not None, "nobody registers before the journal is open"
-        return await self._handoff.accept(offer)
-
-    async def _pass_on(self, offer: FollowerOfferQueueHandoff, donor: Route, left_ms: float) -> Ack:
-        assert self._handoff is not None, "nobody leads before the journal is open"
-        return await self._handoff.pass_on(offer, donor, left_ms)
-
-    def _signal(self) -> None:
-        if self._worker is not None:
-            self._worker.signal()
-
-    def _works(self) -> bool:
-        """It executes what it takes."""
-        return (
-            self._working is not None and not self._working.done() and self._worker is not None and self._worker.serves
-        )
-
-    def _finish(self) -> None:
-        if self._worker is not None:
-            self._worker.finish()
+    def _rerouted(self) -> None:
+        if self._parts is not None:
+            self._parts.rerouted()
 
     def _ready(self) -> None:
-        if self._worker is not None:
-            self._worker.ready()
+        if self._parts is not None:
+            self._parts.worker.ready()
 
-    def _refused(self, receipt: str, why: str) -> None:
-        tell(self.ports, "work", "refused", receipt=receipt, why=why)
-
-    def _entered(self) -> None:
-        if self._working is None:
+    def _entered(self) -> Parts:
+        if self._parts is None:
             raise TenureError(_ENTER)
-
-
-async def _ended(task: asyncio.Task[None] | None) -> None:
-    """Cancel it, and wait until it has ended."""
-    if task is not None:
-        task.cancel()
-        await asyncio.wait([task])
+        return self._parts

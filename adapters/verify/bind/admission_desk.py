@@ -8,6 +8,7 @@ well, until it is told (`StillJournal`).
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Coroutine
 from typing import Any, Final
 
@@ -32,6 +33,7 @@ from tenure.adapters.work.journaling import JournalInbox, JournalOutbox, Journal
 from tenure.adapters.work.outbox import Outcome, Outgoing
 from tenure.adapters.work.polling import Poller
 from tenure.adapters.work.routing import Fleet, Whose, address, forward, received
+from tenure.adapters.work.serving import BEATS
 from tenure.adapters.work.source import Conflict
 from tenure.adapters.work.worker import Worker
 from tenure.machines.follower_messages import Binding
@@ -157,7 +159,7 @@ class Desk:
     def _arrive(self) -> None:
         self.know(alive=True)
         if self.parts.works:
-            self.receipts.serving.follows(HOME[self.name])
+            self.receipts.serving.follows(HOME[self.name], None, itertools.count(BEATS, BEATS).__next__)  # always heard
             self._task(self.worker.run())
 
     def _op(self, answer: Answered | Failed | Op) -> None:
@@ -369,7 +371,7 @@ class Desk:
             None if self.poller is None else (self.poller.phase, self.poller.data, len(self.poller._updates)),
             tuple(self.items),
             self.items.running,
-            len(self.receipts.serving.untold),
+            tuple((news.binding, news.over) for news in self.receipts.serving.untold),
             (self.worker._pending.is_set(), self.worker._ready.is_set()),
             self.loop.local("_collect", "recover_at") <= self.loop.now,
         )

@@ -7,6 +7,7 @@ and the handler of the user wait until they are told what comes of them, and so 
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Coroutine
 from typing import Any, Final
 
@@ -44,6 +45,7 @@ from tenure.adapters.verify.bind.journal_ports import KEY, Answered, Failed, Op
 from tenure.adapters.verify.bind.still_journal import StillJournal, timed_loop
 from tenure.adapters.work.items import Held, Item, Items
 from tenure.adapters.work.journaling import JournalReceipts
+from tenure.adapters.work.serving import BEATS
 from tenure.adapters.work.worker import Worker
 from tenure.machines.identity import Process
 from tenure.machines.receipt_messages import Handoff, Holder, Started
@@ -164,7 +166,7 @@ class Desk:
         self.items = _Items(lambda: self.worker.ready())
         self.receipts = _Receipts(journal, self.party, lambda: EPOCHS[name])
         self.receipts.desk = self
-        self.receipts.serving.follows(BINDINGS[name])
+        self.receipts.serving.follows(BINDINGS[name], None, itertools.count(BEATS, BEATS).__next__)  # always heard
         self.worker = Worker(self.receipts, self.items, self._handle, TIMES)
         handoffs = JournalHandoffs(journal, KEY, self.party)
         leads: Any = _Leads()
@@ -391,7 +393,7 @@ class Desk:
             self.executing,
             None if place is None else (place.phase, place.data),
             None if given is None else (given.phase, given.data, self.ports.token, given._wanted and given._wanted.to),
-            len(self.receipts.serving.untold),
+            tuple((news.binding, news.over) for news in self.receipts.serving.untold),
             (self.worker._pending.is_set(), self.worker._ready.is_set()),
             self.loop.local("_collect", "recover_at") <= self.loop.now,
             (self.current, self.letter, self.owed) if self.recipient._taking else None,

@@ -100,8 +100,8 @@ def test_an_ex_leader_that_is_late_takes_nothing_back_from_its_successor(
             await first.work.join()
             await town.opens()
             await until(lambda: "disk is full" in first.work.trouble)
-            receipts = first.work._receipts
-            assert receipts is not None
+            assert first.work._parts is not None
+            receipts = first.work._parts.receipts
             late = tuple(receipts.serving.untold)
             second = await town.works(102)
             await first.work.member.leave()
