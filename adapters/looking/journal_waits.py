@@ -13,7 +13,8 @@ from tenure.adapters.looking.journal_place import Place
 from tenure.adapters.looking.journal_story import Story
 from tenure.adapters.looking.journal_wording import gone, owner, party, to_decide, update
 from tenure.adapters.looking.line import duration
-from tenure.machines.forwarding_messages import UNSERVED
+from tenure.machines.forwarding import aside
+from tenure.machines.forwarding_messages import NOT_CARRIABLE, UNSERVED
 
 _LIVE: Final = ("journaled", "forwarding", "waiting")
 
@@ -46,11 +47,16 @@ def _update(row: UpdateRow, found: Story, place: Place, lives: Lives) -> list[st
         case "waiting":
             if row.data.failure == UNSERVED:
                 said.append("  it is sent as soon as an instance is registered for whom it is")
+            if row.data.failure == NOT_CARRIABLE:
+                said.append("  it is delivered only where the leader itself serves that binding")
             said += _command(place, "to try it now:  ", "journal retry", str(number))
+            if aside(row.data):
+                said.append("  those behind it go on without it")
+                said += _command(place, "to give it up:  ", "journal discard", str(number))
         case "skipped":
             said.append("  it was there before the first start, and is never executed")
         case "discarded":
-            said.append("  a person did not want it executed")
+            said.append("  a person did not want it executed, or it could not be kept: its last decision says which")
         case "delivered":
             said.append("  its instance has it; what came of it there is forgotten by now")
     if row.phase in _LIVE and row.data.binding is not None:

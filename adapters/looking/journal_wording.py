@@ -14,6 +14,8 @@ from tenure.adapters.looking.journal_names import short
 from tenure.adapters.looking.journal_place import Place
 from tenure.adapters.looking.line import Line, Mood, duration
 from tenure.adapters.looking.wording import process
+from tenure.machines.forwarding import aside
+from tenure.machines.forwarding_messages import NOT_CARRIABLE
 from tenure.machines.lease import DEFAULT_KEY
 from tenure.machines.receipt_messages import Holder, Offer
 
@@ -28,6 +30,7 @@ _FAILURES: Final[Mapping[str, str]] = {
     "recipient-binding-missing": "its instance has no stable binding",
     "source-update-identity-missing": "it carries no update id",
     "forwarder-unavailable": "nothing could forward it",
+    "not-carriable": "no line of the bus can hold it",
 }
 _UPDATES_SHOWN: Final = 5
 
@@ -52,6 +55,7 @@ def lines(found: JournalLook, place: Place, lives: Lives) -> tuple[Line, ...]:
     if found.more:
         said.append(Line("note", "there is more; see --limit", "warn"))
     if not place.backup:
+        said += [Line("decide", text, "warn") for row in found.updates for text in in_vain(row, place)]
         said += [Line("decide", text, "warn") for row in found.stuck for text in to_decide(row, place)]
     return tuple(Line(printable(line.label), printable(line.text), line.mood) for line in said)
 
@@ -171,6 +175,19 @@ def gone(name: str, lives: Lives) -> bool:
     """Whether a process is proven dead."""
     seen = lives.get(name)
     return seen is not None and seen.proven_dead
+
+
+def in_vain(row: UpdateRow, place: Place) -> tuple[str, ...]:
+    """What a person can do about an update that is sent again and again, and that those behind it do not wait for."""
+    if row.phase != "waiting" or not aside(row.data):
+        return ()
+    number, data = str(row.data.update), row.data
+    why = _FAILURES[NOT_CARRIABLE] if data.failure == NOT_CARRIABLE else f"sent {data.attempts} times in vain"
+    return (
+        f"update {number} {why}; those behind it go on",
+        f"  to try it now:   {place.command('journal retry', number)}",
+        f"  to give it up:   {place.command('journal discard', number)}",
+    )
 
 
 def to_decide(row: ReceiptRow, place: Place) -> tuple[str, ...]:

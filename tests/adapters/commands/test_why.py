@@ -170,6 +170,26 @@ def test_what_a_receipt_waits_for(desk: Desk, tenure: Tenure, state: str, says: 
     assert says in now(tenure, desk, desk.full()[state])
 
 
+def test_an_update_that_is_sent_in_vain_waits_for_a_person(desk: Desk, tenure: Tenure) -> None:
+    """V5: those behind it go on; whether it is wanted, a person says."""
+    with desk.open() as journal:
+        desk.append(journal, 30, 31)
+        for _ in range(3):
+            journal.forward(30, EPOCH, THEIRS, desk.me.instance)
+            journal.failed(30, EPOCH, "acknowledgement-missing", desk.me.instance)
+        journal.forward(31, EPOCH, THEIRS, desk.me.instance)
+        journal.failed(31, EPOCH, "not-carriable", desk.me.instance)
+    for number in ("30", "31"):
+        said = now(tenure, desk, number)
+        assert "those behind it go on without it" in said
+        assert f"to give it up: tenure journal discard {desk.root} {number}" in said
+    assert "it is delivered only where the leader itself serves that binding" in now(tenure, desk, "31")
+    shown = " ".join(tenure("journal", "list", desk.root).out.split())
+    assert "update 30 sent 3 times in vain; those behind it go on" in shown
+    assert "update 31 no line of the bus can hold it; those behind it go on" in shown
+    assert f"to give it up: tenure journal discard {desk.root} 31" in shown
+
+
 def test_what_an_update_waits_for(desk: Desk, tenure: Tenure) -> None:
     desk.full()
     bound = now(tenure, desk, "20")
