@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from tenure.adapters.bus.messages.json_values import (
@@ -13,8 +15,10 @@ from tenure.adapters.bus.messages.json_values import (
     Json,
     JsonValue,
     dump,
+    dump_bytes,
     load,
     plain,
+    within,
 )
 
 
@@ -161,3 +165,46 @@ def test_what_is_read(text: bytes, value: JsonValue) -> None:
     found = load(text)
     assert value == found
     assert type(value) is type(found)
+
+
+def nested(depth: int) -> JsonValue:
+    """So many lists in each other."""
+    found: JsonValue = []
+    for _ in range(depth - 1):
+        found = [found]
+    return found
+
+
+@pytest.mark.parametrize("wrap", [lambda value: value, lambda value: {"a": value}, lambda value: Json([value])])
+def test_no_walk_over_a_value_uses_up_the_stack(wrap: Callable[[JsonValue], JsonValue | Json]) -> None:
+    """However deep it is nested: the caller is told so, as of any value that no line can hold."""
+    for depth in (300, 900, 50_000):
+        value = wrap(nested(depth))
+        with pytest.raises(BadJson, match="nested deeper"):
+            dump_bytes({"x": value})
+        if not isinstance(value, Json):
+            with pytest.raises(BadJson, match="nested deeper"):
+                plain(value)
+
+
+@pytest.mark.parametrize("value", [nested(DEPTH_LIMIT), [0] * (VALUES_LIMIT - 1), "x" * (LINE_LIMIT - 2), {"[": "]["}])
+def test_what_is_within_the_bounds_is_what_is_read(value: JsonValue) -> None:
+    line = dump_bytes(value)
+    assert within(line) == line
+    assert dump(load(line)).encode() == line
+
+
+@pytest.mark.parametrize("value", [nested(DEPTH_LIMIT + 1), [0] * VALUES_LIMIT, "x" * (LINE_LIMIT - 1)])
+def test_what_is_not_is_read_by_nobody(value: JsonValue) -> None:
+    line = dump_bytes(value)
+    with pytest.raises(BadJson) as raised:
+        within(line)
+    assert str(raised.value) == problem(line)
+
+
+@pytest.mark.parametrize("value", [[0] * VALUES_LIMIT, "x" * LINE_LIMIT, ['"'] * VALUES_LIMIT])
+def test_a_text_of_ours_may_be_longer_and_not_deeper(value: JsonValue) -> None:
+    line = dump_bytes(value)
+    assert load(within(line, long=True), long=True) == value
+    with pytest.raises(BadJson, match="nested deeper"):
+        load(dump_bytes(nested(DEPTH_LIMIT + 1)), long=True)
