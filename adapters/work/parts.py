@@ -132,8 +132,7 @@ class Parts:
                 own = (identity.profile_key(self._profile),)
                 serving.leads(identity.leader_key(self._profile), role.epoch, own)
             case Left() | Seeking(phase="ended"):
-                serving.ends()
-                self.worker.finish()
+                self.worker.finish()  # and with it all bindings are left
             case _:
                 serving.ends()
         self.worker.signal()

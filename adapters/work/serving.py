@@ -114,8 +114,6 @@ class Serving:
         await self._journal.call(lambda j: j.leave(self._me))
 
     def _begins(self, news: Registered | Leads) -> None:
-        if news.binding in self._left:
-            self._left.remove(news.binding)
         if news.binding in self.served:
             self.served.remove(news.binding)
         self.served.insert(0, news.binding)

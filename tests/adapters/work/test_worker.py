@@ -492,6 +492,29 @@ def test_who_finishes_between_the_row_and_the_handler_begins_nothing() -> None:
     run(story())
 
 
+def test_what_comes_back_from_an_offer_to_who_finishes_is_not_begun() -> None:
+    """Nor is an attempt counted."""
+
+    async def story() -> None:
+        desk = Desk(Rows())
+        desk.start()
+        await asyncio.sleep(0.1)
+        desk.rows.add(1)
+        (held,) = await desk.receipts.take(1)
+        desk.items.put(held)
+        assert desk.items.set_aside("r1") is not None
+        desk.worker.finish()
+        await asyncio.sleep(0.1)
+        assert desk.rows.phases() == {1: "queued"}
+        desk.items.resume("r1")
+        await asyncio.sleep(0.1)
+        assert desk.rows.phases() == {1: "pending"}
+        assert "start" not in desk.receipts.calls
+        await desk.stop()
+
+    run(story())
+
+
 # -- what is under way ------------------------------------------------------------------------------------------------
 
 
