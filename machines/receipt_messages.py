@@ -19,7 +19,8 @@ Evidence = Literal["alive", "dead", "unknown"]
 """What is known of an owner's process. unknown: there is no stable proof of its birth; it is not dead."""
 Right = Literal["serves", "left", "none"]
 """By which right pending work is taken. serves: the instance serves the receipt's binding now. left: the leader, under
-its fence, takes what a binding has left behind whose last server is proven dead and that nobody has served for a grace.
+its fence, takes what is pending of a binding whose last server has left it, or is proven dead, and that nobody has
+served for a grace.
 none: neither; then only the recipient of an offer that fell with its donor may take it."""
 
 

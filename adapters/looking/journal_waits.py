@@ -110,7 +110,7 @@ def _serves(binding: str, servers: Mapping[str, ServerRow], lives: Lives) -> str
     if gone(row.party.process, lives):
         return f"{binding} was served by {who}; whoever serves it next takes it, or soon the leader what it had left"
     if row.left_at is not None:
-        return f"{binding} was served by {who}, which has left it; whoever serves it next takes it"
+        return f"{binding} was served by {who}, which has left it; whoever serves it next takes it, or soon the leader"
     return f"{binding} is served by {who}, which takes it"
 
 
