@@ -19,6 +19,8 @@ BUSY_MS: Final = 900
 
 GONE: Final = "GONE"
 """No code of SQLite's: what stands at the path is not the file that is open, which nobody else will ever read."""
+NAMELESS: Final = -1
+"""In place of an application id: there is none, and yet there are tables."""
 
 
 class DatabaseFault(Exception):
@@ -63,8 +65,9 @@ class Databases(Protocol):
     """Where connections come from, and what stands in their place."""
 
     def application(self, path: str) -> int | None:
-        """The application id in the file at `path`, which is looked at without locks or recovery and not touched; None
-        for what is no database. Raises `DatabaseFault` where it cannot be told so."""
+        """The application id in the file at `path`, which is looked at without locks or recovery and not touched;
+        `NAMELESS` where it has none and is not empty, None for what is no database. Raises `DatabaseFault` where it
+        cannot be told so."""
 
     def open(self, path: str) -> Database:
         """A connection to the file at `path`, which exists. Nothing is read or written yet."""

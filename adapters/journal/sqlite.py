@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 from urllib.parse import quote
 
-from tenure.adapters.journal.database import BUSY_MS, GONE, Database, DatabaseFault, Row, Value
+from tenure.adapters.journal.database import BUSY_MS, GONE, NAMELESS, Database, DatabaseFault, Row, Value
 
 _NAMES: Final = (
     "OK ERROR INTERNAL PERM ABORT BUSY LOCKED NOMEM READONLY INTERRUPT IOERR CORRUPT NOTFOUND FULL CANTOPEN PROTOCOL"
@@ -170,8 +170,10 @@ class SqliteDatabases:
         try:
             connection = sqlite3.connect(_uri(path, "ro", "immutable=1"), isolation_level=None, uri=True)
             try:
+                # In this order: whoever makes a journal meanwhile writes both at once.
+                tables = connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchall()
                 found: list[tuple[int]] = connection.execute("PRAGMA application_id").fetchall()
-                return found[0][0]
+                return NAMELESS if tables and found[0][0] == 0 else found[0][0]
             finally:
                 connection.close()
         except sqlite3.DatabaseError as error:

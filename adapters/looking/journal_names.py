@@ -70,7 +70,12 @@ def find(name: str, listed_by: str) -> Callable[[Transaction], tuple[str, Item]]
 
 
 def _known(transaction: Transaction, name: str) -> bool:
-    if name.isdecimal() and len(name) < 19 and deliveries.find_update(transaction, int(name)) is not None:
+    if (
+        name.isascii()
+        and name.isdecimal()
+        and len(name) < 19
+        and deliveries.find_update(transaction, int(name)) is not None
+    ):
         return True
     if receipts.find(transaction, name) is not None or deliveries.find(transaction, name) is not None:
         return True

@@ -441,6 +441,7 @@ def test_ids_are_called_by_their_first_digits(desk: Desk, tenure: Tenure) -> Non
     for name in (whole, digits, digits[:6], digits[:12].upper(), f"telegram-prompt-v1-{digits[:8]}"):
         assert whole == tenure("journal", "show", desk.root, name, "--json").json["id"], name
     assert "give at least 6 digits" in tenure.refused("journal", "show", desk.root, "abc")
+    assert "is called so" in tenure.refused("journal", "show", desk.root, "2\N{FULLWIDTH DIGIT ZERO}")
     assert "no update, delivery or receipt" in tenure.refused("journal", "show", desk.root, "9" * 8)
     assert "no update, delivery or receipt" in tenure.refused("journal", "show", desk.root, "no such thing")
     assert "no update, delivery or receipt" in tenure.refused("journal", "show", desk.root, "")

@@ -141,6 +141,7 @@ def test_neither_file_nor_directory(room: Room, kind: str) -> None:
         ("CREATE TABLE meta (b)",),
         ("PRAGMA user_version = 1", "CREATE TABLE a (b)"),
         ("PRAGMA journal_mode = WAL", "PRAGMA application_id = 77", "CREATE TABLE a (b)"),
+        ("PRAGMA journal_mode = WAL", "CREATE TABLE a (b)"),
     ],
 )
 def test_the_database_of_another_program(room: Room, statements: tuple[str, ...]) -> None:
