@@ -92,8 +92,7 @@ def release(directory: Directory, name: Id, profile: Profile = None, yes: Yes = 
         return f"{found.said} is {found.phase}{found.bound}. Is that binding gone for ever?"
 
     def acts(opened: Journal, found: Target, by: str) -> object:
-        if found.update is None:
-            raise TenureError(f"{found.said}: only an update is released; name one by its update id")
+        assert found.update is not None, "nothing else is found"
         return opened.release_update(found.update, by, gone=True)
 
     _decide("release", directory, profile, name, yes, as_json, asks, acts)
@@ -166,6 +165,9 @@ def target(whole: str, item: Item, place: Place, action: str) -> Target:
         raise TenureError(
             f"{whole}: nothing of it is left to {action}; {place.command('why', whole)} tells what is known"
         )
+    if action == "release":
+        has = f"an instance has it, and its receipt {short(rights[0].receipt_id)} is {rights[0].phase}"
+        raise TenureError(f"{whole}: {has}; only an update that no instance has is released")
     if len(rights) > 1:
         named = ", ".join(short(right.receipt_id) for right in rights)
         raise TenureError(f"{whole}: it has several receipts: {named}; name one of them")

@@ -59,7 +59,13 @@ def list_(
         bool, typer.Option("--all", help="Also what is settled, as long as that is remembered.")
     ] = False,
     limit: Annotated[
-        int, typer.Option(metavar="N", min=1, max=10_000, help="So many updates and receipts at most.")
+        int,
+        typer.Option(
+            metavar="N",
+            min=1,
+            max=10_000,
+            help="So many updates, and as many receipts, at most; of what is settled so many more.",
+        ),
     ] = 1_000,
     as_json: AsJson = False,
 ) -> None:

@@ -15,7 +15,7 @@ from tenure.adapters.looking.journal_place import Place
 from tenure.adapters.looking.line import Line, Mood, duration
 from tenure.adapters.looking.wording import process
 from tenure.machines.forwarding import aside
-from tenure.machines.forwarding_messages import NOT_CARRIABLE
+from tenure.machines.forwarding_messages import NOT_CARRIABLE, UNSERVED
 from tenure.machines.lease import DEFAULT_KEY
 from tenure.machines.receipt_messages import Holder, Offer
 
@@ -117,7 +117,7 @@ def update(row: UpdateRow, now_ms: int) -> str:
         parts.append(f"{data.attempts} attempt{'' if data.attempts == 1 else 's'}")
     if data.failure is not None:
         parts.append(f"{_FAILURES.get(data.failure, 'it failed')} ({data.failure})")
-    if row.next_at is not None:
+    if row.next_at is not None and data.failure != UNSERVED:  # it is sent as soon as somebody is
         parts.append(_next(row.next_at, now_ms))
     return ", ".join(parts)
 

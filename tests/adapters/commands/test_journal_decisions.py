@@ -150,8 +150,15 @@ def test_json_of_a_decision_stays(desk: Desk, tenure: Tenure) -> None:
 
 
 def test_only_an_update_is_released(desk: Desk, tenure: Tenure) -> None:
+    """What an instance has is told as that, by whatever id it was named."""
     receipts = desk.full()
-    assert "only an update is released" in tenure.refused("journal", "release", desk.root, receipts["pending"], "--yes")
+    short = receipts["pending"].rpartition("-")[2][:10]
+    said = f"its receipt {short} is pending; only an update that no instance has is released"
+    with desk.open() as journal:
+        row = journal.receipt(receipts["pending"])
+    assert row is not None
+    for name in (receipts["pending"], str(row.first_update)):
+        assert said in tenure.refused("journal", "release", desk.root, name, "--yes")
 
 
 def test_where_nobody_can_be_asked_yes_has_to_be_said(desk: Desk, tenure: Tenure) -> None:
@@ -231,6 +238,17 @@ def test_a_backup_in_its_place_is_the_journal(desk: Desk, tenure: Tenure, tmp_pa
     with again.open() as journal:
         assert 5 == len(journal.listing().receipts)
         again.append(journal, 40)
+
+
+def test_a_file_that_is_no_backup_is_told(tenure: Tenure, tmp_path: Path) -> None:
+    """A mistyped name harms nothing, and says nothing of a journal that would have to be mended."""
+    for name, body, said in (("empty", b"", "an empty file, and no journal"), ("notes", b"some text\n", "no journal")):
+        file = tmp_path / name
+        file.write_bytes(body)
+        for words in (["journal", "list"], ["why"]):
+            line = tenure.refused(*words, file, *(["1"] if words == ["why"] else []))
+            assert f"{file}: {said}; name the agent's directory, or the file of a backup" in line
+        assert body == file.read_bytes()
 
 
 def test_a_backup_replaces_nothing(desk: Desk, tenure: Tenure, tmp_path: Path) -> None:
