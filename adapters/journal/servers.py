@@ -21,6 +21,10 @@ from tenure.machines.receipt_messages import Party, Right
 
 _GET: Final = f"SELECT {SERVER_COLUMNS} FROM servers WHERE binding = ?"
 
+KEPT: Final = 256
+"""So many bindings that were left are remembered, however long ago that was: who served them last proves that nobody
+can come back."""
+
 _PENDING: Final = "SELECT 1 FROM receipts WHERE phase = 'pending' AND binding = ? LIMIT 1"
 _FORGET: Final = (
     "DELETE FROM servers WHERE binding = ? AND NOT EXISTS"
@@ -132,10 +136,11 @@ def leave(transaction: Transaction, by: Party, bindings: Sequence[str] | None) -
 def vacancies(transaction: Transaction) -> tuple[str, ...]:
     """Write down which bindings have lost their server to a proven death, and answer those with pending work that
     nobody has served for the grace since that, or since their server left: the leader may take it. Of a binding that
-    was left long ago, and has no work, nothing is kept."""
+    was left long ago, has no work, and is none of the last `KEPT`, nothing is kept."""
     found: list[str] = []
-    old = transaction.now_ms - transaction.limits.tombstone_ms
-    for row in servers(transaction):
+    rows = servers(transaction)
+    old = _long_ago(transaction, rows)
+    for row in rows:
         if row.left_at is None:
             if transaction.liveness.evidence(row.party.process) == "dead":
                 _left(transaction, row.binding)
@@ -144,7 +149,7 @@ def vacancies(transaction: Transaction) -> tuple[str, ...]:
                 _left(transaction, row.binding)  # the clock went back: the grace begins anew
             elif _vacant(transaction, row):
                 found.append(row.binding)
-        elif row.left_at < old:
+        elif old is not None and row.left_at < old:
             transaction.write(_FORGET, (row.binding, row.binding))
     return tuple(found)
 
@@ -177,6 +182,12 @@ def _require_leading(transaction: Transaction, epoch: int, by: Party) -> None:
 
 def _vacant(transaction: Transaction, row: ServerRow) -> bool:
     return row.left_at is not None and transaction.now_ms - row.left_at >= transaction.limits.grace_ms
+
+
+def _long_ago(transaction: Transaction, rows: Iterable[ServerRow]) -> int | None:
+    """What was left before that time is forgotten; None: nothing is."""
+    left = sorted((row.left_at for row in rows if row.left_at is not None), reverse=True)
+    return min(transaction.now_ms - transaction.limits.tombstone_ms, left[KEPT - 1]) if len(left) > KEPT else None
 
 
 def _left(transaction: Transaction, binding: str) -> None:

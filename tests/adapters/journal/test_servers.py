@@ -5,6 +5,7 @@ from __future__ import annotations
 import attrs
 import pytest
 
+from tenure.adapters.journal import servers
 from tenure.adapters.journal.journal import Journal
 from tenure.adapters.journal.ownership import About
 from tenure.adapters.journal.rows import ServerRow
@@ -222,20 +223,39 @@ def test_a_binding_is_abandoned_when_the_only_process_that_can_have_it_is_dead(r
     assert () == journal.abandoned()
 
 
-def test_who_served_long_ago_is_forgotten(room: Room) -> None:
-    """A binding is often one terminal: without work nothing of it is kept, with work it is."""
+def test_who_served_long_ago_is_forgotten(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A binding is often one terminal: of many, nothing of the oldest is kept without work, with work it is."""
+    monkeypatch.setattr(servers, "KEPT", 1)
     journal = room.started(5)
     receipt = kept(journal, 5)
     holder = taken(journal, receipt)
     journal.serve("C", YOU)
+    journal.serve("D", YOU)
     for binding, party in (("B", ME), ("C", YOU)):
         journal.unserve(binding, party)
-    room.clock.advance(room.limits.tombstone_ms + 1)
+    room.clock.advance(1)
+    journal.unserve("D", YOU)
+    room.clock.advance(room.limits.tombstone_ms)
     room.lives.asked.clear()
-    assert () == journal.vacancies()
-    assert ["B"] == [row.binding for row in journal.servers()]
+    assert () == journal.vacancies()  # D was not left for so long, and is the last one
+    assert ["B", "D"] == [row.binding for row in journal.servers()]
     assert [] == room.lives.asked  # nobody's death matters where nothing waits
     journal.start(receipt, holder)
     journal.complete(receipt, holder)
+    room.clock.advance(2)
     assert () == journal.vacancies()
-    assert () == journal.servers()
+    assert ["D"] == [row.binding for row in journal.servers()]
+
+
+def test_that_nobody_can_come_back_stays_known(room: Room) -> None:
+    """Weeks after a terminal was closed somebody writes into its thread: that is still known to be nobody's."""
+    journal = room.started(5)
+    key, process = "manual:7:start:1:8:start:2", "8:start:2@b/1"
+    journal.serve(key, Party("8:1", process, 1))
+    journal.remember(About(thread=(1, 2)), key)
+    room.lives.dead.add(process)
+    assert () == journal.vacancies()  # the death is found
+    room.clock.advance(3 * room.limits.tombstone_ms)
+    assert () == journal.vacancies()
+    assert key == journal.remembered(About(thread=(1, 2)))
+    assert (key,) == journal.abandoned()
