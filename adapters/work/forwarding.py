@@ -21,7 +21,7 @@ from tenure.adapters.errors import TenureError, in_words
 from tenure.adapters.files.timings import Timings
 from tenure.adapters.ports import Ports, tell
 from tenure.adapters.work.lanes import ForwardCounts, Lanes, SendTo
-from tenure.adapters.work.outbox import OTHER, Outbox, Outgoing
+from tenure.adapters.work.outbox import OTHER, Outbox, Outcome, Outgoing
 from tenure.adapters.work.routing import Address, Fleet, Whose, address
 from tenure.machines.follower_messages import Target
 
@@ -33,6 +33,8 @@ ALL_EVERY: Final = 60
 """In so many looks without news, one is at everything."""
 SUSPECT: Final = 3
 """So many updates in a row of which the journal could do nothing: it is the journal that is the matter."""
+
+_NOT_TAKEN: Final = "what is this process's own is not taken"
 
 
 class Forwarder:
@@ -167,9 +169,7 @@ class Forwarder:
         place = address(update.body)
         whose = await self._whose(update, place)
         if whose is not None and whose.own:
-            if await self._outbox.keep(update, OTHER if place is None else place.kind, whose.binding):
-                self.counts.kept += 1
-                self._on_kept()
+            self._kept(await self._outbox.keep(update, OTHER if place is None else place.kind, whose.binding))
         elif whose is not None and whose.route is not None and place is not None:
             if not update.aside:
                 self._lanes.queue(whose.binding, update, place)
@@ -177,6 +177,15 @@ class Forwarder:
                 self._last.append((whose.binding, update, place))
         elif update.failure is None:  # one that waits goes on waiting
             await self._lanes.nobody(update)
+
+    def _kept(self, outcome: Outcome) -> None:
+        if outcome.delivered:
+            self.counts.kept += 1
+            self._on_kept()
+            if self.trouble.startswith(_NOT_TAKEN):
+                self._note("")
+        elif outcome.why and (text := f"{_NOT_TAKEN}: {outcome.why}") != self.trouble:
+            self._note(text)  # of many, and again and again, it is told once
 
     async def _whose(self, update: Outgoing, place: Address | None) -> Whose | None:
         fleet = self._fleet()

@@ -26,6 +26,7 @@ from tenure.adapters.work.serving import Serving
 from tenure.adapters.work.source import update_id
 from tenure.machines import poll_loop
 from tenure.machines.chart import Refused
+from tenure.machines.delivery import Admit
 from tenure.machines.forwarding import aside
 from tenure.machines.forwarding_messages import Failure, RetryIn, Send
 from tenure.machines.poll_loop import NONE
@@ -165,12 +166,15 @@ class JournalOutbox:
         )
         return None if isinstance(answer, Refused) else answer
 
-    async def keep(self, update: Outgoing, kind: str, binding: str) -> bool:
+    async def keep(self, update: Outgoing, kind: str, binding: str) -> Outcome:
         about, number = _about(address(update.body)), update.update_id
         answer = await self._journal.call(
             lambda j: j.keep(number, self._epoch, binding, self._me, kind=kind, about=about)
         )
-        return not isinstance(answer, Refused)
+        if not isinstance(answer, Refused):
+            return Outcome(delivered=True)
+        # What the update's row refuses is over, or another leader's; what the delivery's does is still to be done.
+        return Outcome(delivered=False, why=in_words(answer) if answer.event == Admit.event else "")
 
     async def unserved(self, update: Outgoing) -> None:
         await self._journal.call(lambda j: j.unserved(update.update_id, self._epoch, self._me))

@@ -32,11 +32,13 @@ class Outgoing:
 @attrs.frozen
 class Outcome:
     """What an attempt has come to. `retry_ms`: after so long it is tried again, where it failed; None with `delivered`
-    False: it is not ours to settle any more. `aside`: those behind it go on without it."""
+    False: it is not ours to settle any more. `aside`: those behind it go on without it. `why`: in words, where it is
+    not taken here, and is asked for again."""
 
     delivered: bool
     retry_ms: int | None = None
     aside: bool = False
+    why: str = ""
 
 
 class Outbox(Protocol):
@@ -60,8 +62,8 @@ class Outbox(Protocol):
     async def forward(self, update: Outgoing, kind: str, binding: str) -> Send | None:
         """It is about to be sent; None: it is not to be, now."""
 
-    async def keep(self, update: Outgoing, kind: str, binding: str) -> bool:
-        """It is delivered to a binding of this process, with what gives the right to execute it. Whether it was."""
+    async def keep(self, update: Outgoing, kind: str, binding: str) -> Outcome:
+        """It is delivered to a binding of this process, with what gives the right to execute it."""
 
     async def unserved(self, update: Outgoing) -> None:
         """Nobody is registered for it."""

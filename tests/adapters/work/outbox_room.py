@@ -38,6 +38,8 @@ class MemoryOutbox:
         self.threads: dict[Target, str] = {}
         self.faults: Callable[[str, str], None] = lambda name, when: None
         self.calls: list[str] = []
+        self.full = False
+        """There is no room for deliveries."""
 
     def add(self, *updates: Json) -> None:
         """New ones, journaled."""
@@ -107,9 +109,12 @@ class MemoryOutbox:
         sends = [o for o in ([] if answer is None else answer.outputs) if isinstance(o, Send)]
         return sends[0] if sends else None
 
-    async def keep(self, update: Outgoing, kind: str, binding: str) -> bool:
+    async def keep(self, update: Outgoing, kind: str, binding: str) -> Outcome:
         self._again(update)
-        return self._tell("keep", update.update_id, own.Keep(self.epoch, self.fence, binding), kind) is not None
+        if self.full:
+            return Outcome(delivered=False, why="the journal is full")
+        kept = self._tell("keep", update.update_id, own.Keep(self.epoch, self.fence, binding), kind) is not None
+        return Outcome(delivered=kept)
 
     async def unserved(self, update: Outgoing) -> None:
         self._tell("unserved", update.update_id, own.Unserved(self.epoch, self.fence))

@@ -128,6 +128,26 @@ class Desk:
             await asyncio.sleep(0.01)
 
 
+def test_what_is_not_taken_here_is_told_until_it_is() -> None:
+    """A journal that is full of deliveries: a leader that works alone would stand still without a word."""
+
+    async def story() -> None:
+        desk = Desk("a")
+        desk.outbox.full = True
+        desk.push(6, 1, 2)
+        desk.start()
+        while not desk.forwarder.trouble:
+            await asyncio.sleep(0.01)
+        assert desk.forwarder.trouble == "what is this process's own is not taken: the journal is full"
+        assert desk.kept == 0
+        desk.outbox.full = False
+        await desk.delivers(1, 2)
+        assert desk.forwarder.trouble == ""
+        await desk.stop()
+
+    run(story())
+
+
 def test_each_goes_where_its_thread_is_in_order() -> None:
     async def story() -> None:
         desk = Desk("a", "b")

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar, cast
 
+import attrs
 import pytest
 
 from tenure.adapters.bus.messages.json_values import Json, JsonValue
@@ -15,6 +16,7 @@ from tenure.adapters.journal.journal import Journal
 from tenure.adapters.journal.threaded import ThreadedJournal
 from tenure.adapters.trace.api import explained
 from tenure.adapters.work.journaling import JournalInbox, JournalOutbox
+from tenure.adapters.work.outbox import Outcome
 from tenure.adapters.work.polling import Poller
 from tenure.adapters.work.routing import address
 from tenure.machines.poll_loop import ASKED, Loaded, RecordEnded
@@ -104,7 +106,7 @@ def test_an_id_of_more_than_64_bits_is_asked_after_as_none(tmp_path: Path, membe
         place = address(found.body)
         assert place is not None
         assert await desk.outbox.remembered(place) is None
-        assert await desk.outbox.keep(found, place.kind, "B")
+        assert Outcome(delivered=True) == await desk.outbox.keep(found, place.kind, "B")
 
     asyncio.run(story())
 
@@ -164,7 +166,7 @@ def test_the_journal_explains_itself_after_that(tmp_path: Path) -> None:
         await desk.inbox.renumber(101, ASKED)
         await desk.inbox.record((message(101), nested(300, 102)), skipped=False)
         (found,) = await desk.outbox.outgoing(0, 1, unserved=True)
-        assert await desk.outbox.keep(found, KIND, "B")
+        assert Outcome(delivered=True) == await desk.outbox.keep(found, KIND, "B")
         assert explained(str(desk.room.path))
 
     asyncio.run(story())
@@ -200,3 +202,20 @@ def test_what_has_a_row_is_known_in_a_new_numbering_too(tmp_path: Path) -> None:
     with source_bodies.context() as patch:
         patch.setattr("tests.adapters.journal.journal_room.body", lambda number: message(number).text)
         run(story())
+
+
+def test_what_finds_no_room_here_is_told_why(tmp_path: Path) -> None:
+    """Nothing is written down of it, so that a full journal does not grow: whoever asks has to say it."""
+
+    async def story() -> None:
+        desk = Desk(tmp_path, 5)
+        desk.room.limits = attrs.evolve(desk.room.limits, entry_bytes=1)
+        desk.journal = desk.room.open()
+        (found,) = await desk.outbox.outgoing(0, 10, unserved=True)
+        outcome = await desk.outbox.keep(found, KIND, "B")
+        assert not outcome.delivered
+        assert "full" in outcome.why
+        assert desk.journal.discard_update(5, "someone") is None
+        assert Outcome(delivered=False) == await desk.outbox.keep(found, KIND, "B")  # nobody waits for it
+
+    asyncio.run(story())
