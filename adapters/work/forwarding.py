@@ -56,6 +56,9 @@ class Forwarder:
         """`fleet`: who is served by whom now. `on_kept` is told when a binding of this process has something to do."""
         self.counts = ForwardCounts() if counts is None else counts
         self.trouble = ""
+        """What failed last; "" when nothing has since."""
+        self._failure = ""
+        """The last failure of the journal, in words."""
         self._outbox = outbox
         self._fleet = fleet
         self._timings = timings
@@ -126,6 +129,7 @@ class Forwarder:
         while True:
             self._news.clear()
             wait_ms: float = self._timings.reconcile_ms
+            failed = self.counts.troubles
             try:
                 if self._given_up:
                     await self._outbox.resume(frozenset(self._lanes.under_way))
@@ -136,6 +140,8 @@ class Forwarder:
                 await self._pass(unserved)
                 due = await self._outbox.due_in()
                 wait_ms = wait_ms if due is None else min(wait_ms, max(due, 1))
+                if self.counts.troubles == failed and self.trouble == self._failure:
+                    self.trouble = ""
             except TenureError as error:
                 self._troubled(error)
                 self._all_at = 0.0
@@ -224,7 +230,8 @@ class Forwarder:
 
     def _troubled(self, error: Exception) -> None:
         self.counts.troubles += 1
-        self._note(in_words(error))
+        self._failure = in_words(error)
+        self._note(self._failure)
 
     def _note(self, text: str) -> None:
         self.trouble = text

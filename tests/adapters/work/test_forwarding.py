@@ -148,6 +148,25 @@ def test_what_is_not_taken_here_is_told_until_it_is() -> None:
     run(story())
 
 
+def test_a_failure_of_the_journal_that_is_over_is_no_trouble() -> None:
+    """Also of a leader that sends nothing to anybody."""
+
+    async def story() -> None:
+        desk = Desk("a")
+        desk.outbox.faults = failing("keep", "before", 1)
+        desk.push(6, 1)
+        desk.start()
+        while not desk.forwarder.trouble:
+            await asyncio.sleep(0.01)
+        await desk.delivers(1)
+        await asyncio.sleep(2)
+        assert desk.forwarder.trouble == ""
+        assert desk.forwarder.counts.troubles == 1
+        await desk.stop()
+
+    run(story())
+
+
 def test_each_goes_where_its_thread_is_in_order() -> None:
     async def story() -> None:
         desk = Desk("a", "b")
