@@ -87,6 +87,9 @@ class SqliteDatabase:
         self._require_mine()
         self.rollback()
         _call(lambda: self._connection.execute("BEGIN"))
+        # It is held from here on. Else who knows the file as it was before another process had filled it looks for what
+        # is in it by now, and where somebody is inside at that moment SQLite says that there is no such table.
+        _patiently(lambda: self._connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchall())
         self._require_there()
 
     def execute(self, sql: str, values: Sequence[Value] = ()) -> Sequence[Row]:

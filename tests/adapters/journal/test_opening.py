@@ -12,6 +12,8 @@ import pytest
 
 from tenure.adapters.errors import TenureError
 from tenure.adapters.files.posix import PosixFiles
+from tenure.adapters.journal import sqlite
+from tenure.adapters.journal.database import DatabaseFault
 from tenure.adapters.journal.errors import (
     ForeignIdentity,
     JournalDamaged,
@@ -166,6 +168,23 @@ def test_an_empty_file_is_a_new_journal(room: Room) -> None:
     room.open().close()
     assert [(VERSION,)] == table(room, "PRAGMA user_version")
     assert [(APPLICATION,)] == table(room, "PRAGMA application_id")
+
+
+def test_who_saw_an_empty_file_reads_what_another_has_made_of_it(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several begin at once: one fills the file, and while a third is inside it is busy for the others, not damaged."""
+    monkeypatch.setattr(sqlite, "BUSY_MS", 0)
+    put(room, b"")
+    early = sqlite.SqliteDatabase(str(room.path))
+    assert [] == list(early.execute("SELECT 1 FROM sqlite_master"))
+    room.open().close()
+    inside = sqlite3.connect(room.path, isolation_level=None)
+    inside.execute("BEGIN EXCLUSIVE")
+    with pytest.raises(DatabaseFault, match="SQLITE_BUSY"):
+        early.snapshot()
+    inside.close()
+    early.snapshot()
+    assert [(VERSION,)] == list(early.execute("SELECT schema FROM meta"))
+    early.close()
 
 
 @pytest.mark.parametrize("rollback", [b"", b"something"])
