@@ -179,7 +179,7 @@ class SqliteDatabases:
                 return NAMELESS if tables and found[0][0] == 0 else found[0][0]
             finally:
                 connection.close()
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
             fault = _fault(error)
             if fault.code == "SQLITE_NOTADB":
                 return None

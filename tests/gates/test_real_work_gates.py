@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
+from tenure.adapters.verify.checks import Row
 from tenure.adapters.verify.real.check import row_of, whole
 from tenure.adapters.verify.real.director import WORKS
 from tenure.adapters.verify.real.working import WORK
@@ -96,6 +100,7 @@ JournalEvents.committed = some
 """,
     ),
 }
+AT_ONCE = 3
 LEASES = (8, 8, 16, 30)
 """How long the runs of a change may last, in turn, until it shows: on a busy machine little happens in one."""
 
@@ -112,24 +117,54 @@ def run(place: Path, mutation: str, number: int, leases: float = 8) -> dict[str,
     return dict(json.loads(done.stdout))
 
 
-@pytest.mark.parametrize("name", MUTATIONS)
-def test_a_changed_journal_is_found_out(name: str, tmp_path: Path) -> None:
-    """Some event of its runs is unexplained, and the row of the module says so."""
+def rows_until_found(name: str, place: Path) -> list[Row]:
+    """What the runs of a change say of its module, up to the one that finds it."""
     module, mutation = MUTATIONS[name]
-    rows = []
+    rows: list[Row] = []
     for number, leases in enumerate(LEASES):
-        rows.append(row_of(run(tmp_path, mutation, number * len(WORKS), leases), module))
+        rows.append(row_of(run(place, mutation, number * len(WORKS), leases), module))
         if rows[-1]["verdict"] == Verdict.FAIL.value:
-            return
-    pytest.fail(str(rows))
+            break
+    return rows
 
 
-def test_the_same_runs_unchanged_are_explained(tmp_path: Path) -> None:
+def runs_unchanged(place: Path) -> list[dict[str, Any]]:
+    """A run of each kind."""
+    return [run(place, "", number) for number in range(len(WORKS))]
+
+
+@attrs.frozen
+class Begun:
+    """All runs of this file, begun a few at a time: they wait more than they work."""
+
+    changed: Mapping[str, Future[list[Row]]]
+    unchanged: Future[list[dict[str, Any]]]
+    place: Path
+
+
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Begun]:
+    place = tmp_path_factory.mktemp("unchanged")
+    pool = ThreadPoolExecutor(AT_ONCE)
+    unchanged = pool.submit(runs_unchanged, place)
+    changed = {name: pool.submit(rows_until_found, name, tmp_path_factory.mktemp("changed")) for name in MUTATIONS}
+    yield Begun(changed, unchanged, place)
+    pool.shutdown(cancel_futures=True)
+
+
+@pytest.mark.parametrize("name", MUTATIONS)
+def test_a_changed_journal_is_found_out(name: str, begun: Begun) -> None:
+    """Some event of its runs is unexplained, and the row of the module says so."""
+    rows = begun.changed[name].result()
+    assert rows[-1]["verdict"] == Verdict.FAIL.value, rows
+
+
+def test_the_same_runs_unchanged_are_explained(begun: Begun) -> None:
     """What is found is the change, and not the run."""
-    results = [run(tmp_path, "", number) for number in range(len(WORKS))]
+    results = begun.unchanged.result()
     for number, result in enumerate(results):
         assert (result["problems"], result["limits"]) == ({}, {})
-        assert not (tmp_path / str(number)).exists()
+        assert not (begun.place / str(number)).exists()
     for module in WORK:
         assert whole(results, module, len(results))["verdict"] == Verdict.PASS.value
 
