@@ -49,14 +49,14 @@ from tenure.adapters.journal.liveness import ProcessLiveness
 ProcessLiveness.evidence = lambda self, process: "dead"
 """,
     ),
-    "what was interrupted is pending in the row": (
+    "what is done is pending in the row": (
         "QueueHandoff",
         """
 import attrs
 from tenure.adapters.journal import receipts
 put = receipts._put
 def puts(transaction, row, taken, not_before):
-    if taken.phase == "interrupted":
+    if taken.phase == "done":
         taken = attrs.evolve(taken, phase="pending")
     put(transaction, row, taken, not_before)
 receipts._put = puts
@@ -101,7 +101,7 @@ JournalEvents.committed = some
     ),
 }
 AT_ONCE = 3
-LEASES = (8, 8, 16, 30)
+LEASES = (8, 8, 16, 30, 30, 30)
 """How long the runs of a change may last, in turn, until it shows: on a busy machine little happens in one."""
 
 
