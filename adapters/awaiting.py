@@ -16,10 +16,15 @@ async def to_its_end(running: asyncio.Future[T]) -> T:
     try:
         return await asyncio.shield(running)
     except asyncio.CancelledError:
-        while not running.done():
-            with suppress(asyncio.CancelledError):
-                await asyncio.wait([running])
+        await ended(running)
         raise
+
+
+async def ended(running: asyncio.Future[T]) -> None:
+    """Wait until it has ended, however often this is cancelled: who calls it goes on with a cancellation himself."""
+    while not running.done():
+        with suppress(asyncio.CancelledError):
+            await asyncio.wait([running])
 
 
 def heard(running: asyncio.Future[T]) -> None:

@@ -21,7 +21,7 @@ from typing import Final, TypeVar
 
 import attrs
 
-from tenure.adapters.awaiting import to_its_end
+from tenure.adapters.awaiting import ended, to_its_end
 from tenure.adapters.errors import TenureError, in_words
 from tenure.adapters.files.timings import Timings
 from tenure.adapters.ports import Killed, Ports, tell
@@ -241,7 +241,7 @@ class Worker:
             await asyncio.wait([running])
         except asyncio.CancelledError:
             running.cancel()
-            await _ended(running)
+            await ended(running)
             if not running.cancelled() and running.result() is None:
                 await self._settle("complete", lambda: self._receipts.complete(held))
                 self.counts.executed += 1
@@ -328,9 +328,3 @@ async def _called(handler: Handler, item: Item) -> BaseException | None:
 def _fatal(error: BaseException | None) -> BaseException | None:
     """What ends more than its item."""
     return None if isinstance(error, Exception) else error
-
-
-async def _ended(running: asyncio.Task[T]) -> None:
-    while not running.done():
-        with suppress(asyncio.CancelledError):
-            await asyncio.wait([running])
